@@ -55,7 +55,7 @@ HOLDERS = 60
 GRAD = 1 << 0
 TRAINING = 1 << 1
 INFERENCE = 1 << 2
-IN_BACKWARD = 1 << 3  # of marks of optimizers and updates too
+IN_BACKWARD = 1 << 3  # marks of optimizers and updates have it too
 DIFFERENTIABLE = 1 << 4
 GRAPH_MODULE = 1 << 5
 HOST = 1 << 6
@@ -72,12 +72,12 @@ FUNCTORCH = 1 << 5
 # Flags of optimizer and DP step marks.
 NESTED = 1 << 0
 SKIPPED = 1 << 1
-INITIALIZES = 1 << 2  # torch itself steps with zero gradients, to make the optimizer's state
+INITIALIZES = 1 << 2  # torch itself makes a step with zero gradients, to create the optimizer's state
 
 # Flag of marks of updates: the step ended with it.
 ENDS = 1 << 0
 
-# Flag of OOM marks: torch may recover; if not, a RAISED mark follows.
+# Flag of OOM marks: torch may recover from the failure. If it does not, a RAISED mark follows.
 NOTED = 1 << 0
 
 # Flag of phase marks.
@@ -108,7 +108,7 @@ USER = 14
 CLIP_TEMPORARY = 15
 HELD = 16
 
-# Data types by number, from 1: the names of torch's dtypes. New ones go to the end.
+# Data types by number, from 1, under torch's names. Append new ones at the end.
 DTYPES = (
     "float32",
     "float64",

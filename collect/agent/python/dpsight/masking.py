@@ -1,6 +1,6 @@
-"""Keeps secrets out of everything the agent writes: values in the environment or on the command line whose names
-mark them as secret, and texts that are secret by their form or by the name beside them. The rules are the
-collector's (collect/mask), which puts its patterns beside this module. Both are tested on the same cases."""
+"""Keeps secrets out of everything that the agent writes. Secret are values in the environment or on the command line
+whose names say so, and texts that their form, or a name beside them, shows to be secret. The collector has the same
+rules (collect/mask), and puts its patterns beside this module. Both are tested on the same cases."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MASK = "***"
-# Shorter values, in bytes, would occur everywhere: masking "true" or "1" protects nothing and ruins the text.
+# Shorter values, in bytes, are not masked: they occur everywhere, and masking "true" or "1" protects nothing and makes
+# text unreadable.
 _SHORTEST = 6
-_OPEN, _WEAK, _STRONG = range(3)  # what a name says: nothing, secret if the value looks random, secret
-_BORDERS = " \t\r\n'\"`;<>=:(),\\"  # what a pattern may match besides the secret itself
+_OPEN, _WEAK, _STRONG = range(3)  # what a name means: nothing, secret if the value looks random, secret
+_BORDERS = " \t\r\n'\"`;<>=:(),\\"  # characters beside the secret that a pattern may match too
 
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 _LOWER_UPPER = re.compile(r"([a-z0-9])([A-Z])")
@@ -62,7 +63,7 @@ class _Pattern:
 
 
 class _Rules:
-    """The document that the collector reads too, and the patterns that it left."""
+    """The rules that the collector reads too, and the patterns that the collector wrote."""
 
     def __init__(self) -> None:
         folder = Path(__file__).parent
@@ -85,7 +86,7 @@ def _rules() -> _Rules:
 
 
 class Naming(NamedTuple):
-    """What a name tells about the value beside it."""
+    """What a name says about the value beside it."""
 
     level: int = _OPEN
     word: str = ""
@@ -106,7 +107,7 @@ class Naming(NamedTuple):
         return self.word != "dsn" or not value.startswith("sqlite:")
 
     def in_text(self) -> Naming:
-        """What the name means in running text, where "token: the" and "key=layer.0" are common."""
+        """What the name means in running text, where words such as "token: the" and "key=layer.0" are common."""
         words = _rules().words
         known = self.word in words["text_strong"] or self.before in words["text_qualifiers"].get(self.word, ())
         return self if known or self.level < _STRONG else self._replace(level=_WEAK)
@@ -118,12 +119,14 @@ def _split(name: str) -> list[str]:
 
 
 def name_flag(name: str) -> Naming:
-    """Goes by the last word of a flag, a key or a parameter: --token and --api-key, not --key-dim or --max-tokens."""
+    """Judges by the last word of a flag, a key or a parameter: --token and --api-key are secret, --key-dim and
+    --max-tokens are not."""
     return _name_words(_split(name), _rules().words["harmless_before"])
 
 
 def name_variable(name: str) -> Naming:
-    """Goes by any word, AWS_SECRET_ACCESS_KEY_ID: the environment holds few parameters."""
+    """Judges by any word, as in AWS_SECRET_ACCESS_KEY_ID, since variables of the environment are seldom parameters of
+    training."""
     rules = _rules().words
     words = _split(name)
     if not words or name.lower() in rules["harmless_variables"] or words[-1] in rules["metadata"]:
@@ -149,7 +152,7 @@ def _name_words(words: list[str], harmless: dict[str, list[str]]) -> Naming:
 
 
 def _looks_random(value: str) -> bool:
-    """Whether a part of the value mixes letters and digits as no word, name or date does."""
+    """Whether a part of the value mixes letters and digits in a way in which no word, name or date does."""
     return any(
         len(p) >= 8 and not p.isalpha() and not p.isdigit() and not _NUMBERED.fullmatch(p)
         for p in _PIECE.findall(value)
@@ -157,7 +160,7 @@ def _looks_random(value: str) -> bool:
 
 
 def _evident(value: str) -> bool:
-    """Whether an unquoted word of a text looks like a password and not like a word or a piece of code."""
+    """Whether an unquoted word of a text looks like a password, rather than like a word or code."""
     return (
         len(value.encode(errors="surrogateescape")) >= 4
         and not re.search(r"[(\[{$]", value)
@@ -168,8 +171,8 @@ def _evident(value: str) -> bool:
 
 
 class _Reading:
-    """A text to be searched for secrets, by their form and by the names beside them. given: it comes from a command
-    line, a variable or a parameter, where names mean what they say."""
+    """A text that is being searched for secrets, by their form and by the names beside them. given: the text comes from
+    a command line, a variable or a parameter, where names mean what they say."""
 
     def __init__(self, text: str, given: bool) -> None:
         self.text, self.given = text, given
@@ -191,7 +194,7 @@ class _Reading:
             self._private_keys()
 
     def merged(self) -> list[tuple[int, int]]:
-        """The places of the secrets, in order and without overlaps."""
+        """The positions of the secrets, in order and without overlaps."""
         out: list[tuple[int, int]] = []
         for begin, end in sorted(self.spans):
             if out and begin <= out[-1][1]:
@@ -211,7 +214,7 @@ class _Reading:
         return "".join((*parts, self.text[at:]))
 
     def value_of(self, flag: str) -> None:
-        """Masks an argument that is the value of a flag before it."""
+        """Masks an argument that is the value of the flag before it."""
         if not flag.startswith("-") or "=" in flag:
             return
         if name_flag(flag).holds(self.text) or (flag == "-p" and _password(self.text)):
@@ -220,7 +223,8 @@ class _Reading:
             self.credentials(0)
 
     def credentials(self, at: int) -> None:
-        """Masks the password of user:password. 1000:1000 is a user's and a group's number."""
+        """Masks the password of user:password. A text like 1000:1000 is left, since it is a user's and a group's
+        number."""
         user, colon, secret = self.text[at:].partition(":")
         if colon and user and secret and not secret.startswith("//") and secret.strip("0123456789"):
             self.spans.append((at + len(user) + 1, len(self.text)))
@@ -250,7 +254,7 @@ class _Reading:
             at = max(m.end(), self._value(m[1], m.end()))
 
     def _value(self, name: str, at: int) -> int:
-        """Masks the value of a name, which begins at a place, if it is secret: the value's end."""
+        """Masks the value of a name if it is secret. The value begins at position at. Returns the value's end."""
         naming = name_flag(name)
         if not self.given:
             naming = naming.in_text()
@@ -273,7 +277,7 @@ class _Reading:
         return end
 
     def _end(self, at: int) -> tuple[int, int, bool]:
-        """Where the value at a place begins and ends, and whether it is quoted."""
+        """Returns where a value at a position begins and ends, and whether it is quoted."""
         quote = next((q for q in ('\\"', "\\'", '"', "'", "`") if self.text.startswith(q, at)), "")
         if not quote:
             ends, end = _rules().words["unquoted_end"], at
@@ -300,7 +304,7 @@ class _Reading:
         rest = value[scheme.end() :].rstrip(" \t") if scheme else ""
         if not scheme or not rest or rest.startswith(MASK):
             return None
-        if '="' not in rest and ", " not in rest:  # one token, not a list of parameters
+        if '="' not in rest and ", " not in rest:  # a single token, and no list of parameters
             rest = rest.partition(" ")[0]
         return at + scheme.end(), at + scheme.end() + len(rest)
 
@@ -312,7 +316,7 @@ class _Reading:
 
 
 def _userinfo(body: str) -> int:
-    """How long the part of a URL before its host is."""
+    """The length of the part of a URL that stands before the host."""
     authority = re.split("[/?#]", body, maxsplit=1)[0]
     if "@" in authority:
         return authority.rindex("@")
@@ -331,7 +335,7 @@ def _user_flag(name: str) -> bool:
 
 
 def _password(value: str) -> bool:
-    """Whether the value of -p, which may be a port, a path, a precision or a plugin, is a password."""
+    """Whether the value of -p is a password. It may also be a port, a path, a precision or a plugin."""
     odd = re.search("[/=]", value) or _PATH.search(value) or _PRECISION.fullmatch(value)
     return _evident(value) and not odd and bool(value.strip("0123456789.:-,"))
 
@@ -342,7 +346,7 @@ def _in_arguments(arguments: list[str]) -> list[str]:
         code = re.search("[(\n]", argument) and not argument.startswith("{")
         reading = _Reading(argument, not code)
         name, given, value = argument.partition("=")
-        # NAME=value is how Hydra's overrides take what others take as a flag.
+        # Hydra's overrides have the form NAME=value, where other programs have flags.
         settable = argument.startswith("-") or _ASSIGNABLE.fullmatch(name)
         if given and settable and name_flag(name).holds(value):
             reading.spans.append((len(name) + 1, len(argument)))
@@ -355,7 +359,7 @@ def _in_arguments(arguments: list[str]) -> list[str]:
 
 
 def gather(environment: dict[str, str], arguments: list[str]) -> list[str]:
-    """The values to mask, longest first, since one may be part of another."""
+    """The values to mask, longest first, since one value may be part of another."""
     words = _rules().words
     found = _in_arguments(arguments)
     for name, value in environment.items():
@@ -371,7 +375,7 @@ def gather(environment: dict[str, str], arguments: list[str]) -> list[str]:
 
 @functools.cache
 def _secrets() -> list[str]:
-    """This process's. They are looked up at the first use: boot should cost nothing."""
+    """The secrets of this process. They are collected at the first use, so that starting costs nothing."""
     return gather(dict(os.environ), list(getattr(sys, "orig_argv", sys.argv)))
 
 
@@ -381,7 +385,8 @@ def _plain(text: str) -> str:
 
 
 def mask(text: str) -> str:
-    """The text with every secret replaced, and what is no character (of a file's name, say) escaped."""
+    """Returns the text with every secret replaced, and with invalid characters escaped, for example those of a file's
+    name."""
     for secret in _secrets():
         if secret in text:
             text = text.replace(secret, MASK)
@@ -389,12 +394,12 @@ def mask(text: str) -> str:
 
 
 def masked(value: Any, name: str = "") -> Any:
-    """A JSON-able value with every string in it masked. Types that JSON lacks become text. A name says what a value
-    and its contents are."""
+    """Returns a value for JSON in which every string is masked. Types that JSON lacks become text. name is the name of
+    the value, and by it the value and its contents may be secret."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, dict):
-        # Keys stay: they are the format's own words, which a secret may happen to be.
+        # Keys are not masked: they are the format's own words, and a secret may happen to equal one.
         return {_plain(str(k)): masked(v, str(k)) for k, v in value.items()}
     if isinstance(value, (list, tuple, set)):
         return [masked(v, name) for v in value]

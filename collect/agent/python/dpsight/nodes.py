@@ -1,6 +1,6 @@
-"""In which module each node of autograd's graph was made. Nodes are numbered in the order in which a thread makes
-them, so it is enough to note the numbers at which a module was entered and left. In bare steps no module is
-entered: a forward pass that makes as many nodes as an instrumented one made them in the same modules."""
+"""Knows in which module each node of autograd's graph was made. A thread numbers its nodes in order, so it suffices to
+note the numbers at which it entered and left modules. Bare steps do not note modules: if a forward pass makes as many
+nodes as one of an instrumented step, it made them in the same modules."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class ThreadNodes(threading.local):
     """What a thread knows about its own graphs."""
 
     def __init__(self) -> None:
-        self.number = next(_threads)  # no other thread gets it; an identifier is given again after its thread's end
-        self._step = 0  # in which the rest was gathered
-        # Sequence numbers at which a module was entered or left, and which.
+        self.number = next(_threads)  # unique in this process, while a thread's identifier is used again after its end
+        self._step = 0  # the step in which the rest was collected
+        # Sequence numbers at which a module was entered or left, and the modules.
         self.sequence: list[int] = []
         self.owners: list[int] = []
-        self.reached: set[tuple[int, int]] = set()  # the nodes that its run, or one nested in it, reaches
+        self.reached: set[tuple[int, int]] = set()  # the nodes that its run, or a run nested in it, reaches
 
     def now(self) -> ThreadNodes:
-        """Itself, with nothing left of an earlier step: the thread that ends steps may be another."""
+        """This object, emptied of an earlier step's data: another thread may have ended that step."""
         if self._step != nodes.step:
             self._step = nodes.step
             self.sequence.clear()
@@ -40,7 +40,7 @@ class ThreadNodes(threading.local):
 
 
 class Nodes:
-    """Which nodes were made where."""
+    """Which nodes were made in which module."""
 
     def __init__(self) -> None:
         self.step = next(_steps)  # changes when a step ends, and in a forked child
@@ -51,7 +51,7 @@ class Nodes:
         self._forwards: deque[tuple[int, int, int]] = deque(maxlen=64)
 
     def enter(self, module: int) -> int:
-        """From here on new nodes belong to this module. Returns the sequence number of the first."""
+        """Enters a module: later nodes belong to it. Returns the sequence number of the first."""
         mine = thread_nodes.now()
         first = private.sequence_number()
         mine.sequence.append(first)
@@ -59,19 +59,19 @@ class Nodes:
         return first
 
     def learn(self, root: int, first: int) -> None:
-        """Notes where the nodes of a forward pass were made, for bare steps, which repeat it."""
+        """Notes where a forward pass made its nodes, for bare steps, which repeat the pass."""
         mine, key = thread_nodes.now(), (root, private.sequence_number() - first)
         if key not in self._learned and len(self._learned) < _MOST_LEARNED:
             i = bisect_left(mine.sequence, first)
             self._learned[key] = ([s - first for s in mine.sequence[i:]], mine.owners[i:])
 
     def repeated(self, root: int, first: int) -> None:
-        """Notes which nodes a forward pass of a bare step has made."""
+        """Notes which nodes a forward pass in a bare step has made."""
         self._forwards.append((root, first, private.sequence_number()))
 
     def unfinished(self, root: int, first: int, module: int) -> None:
-        """The same for a pass that is running inside a module. It resembles a pass that was in that module at this
-        node or at the one before, which is made before its memory is requested."""
+        """Notes the nodes of a forward pass that is still running inside a module. It matches a pass that was in that
+        module at this node, or at the node before: a node is made before its memory is requested."""
         at = private.sequence_number() - first
         for (other, length), (offsets, owners) in list(self._learned.items()):
             around = slice(max(0, bisect_right(offsets, at - 1) - 1), bisect_right(offsets, at))
@@ -80,7 +80,7 @@ class Nodes:
                 return
 
     def module_of(self, node: Any) -> int:
-        """The number of the module that made a node; 0 = it is not known."""
+        """The number of the module that made a node; 0 if unknown."""
         sequence = node_number(node)
         if recorder.level < MODULES:
             return self._repeated_module(sequence)
@@ -91,8 +91,8 @@ class Nodes:
         return mine.owners[i] if i >= 0 else 0
 
     def _repeated_module(self, sequence: int) -> int:
-        """The module in which a bare step's node was made: the same as in an instrumented step that made as many
-        nodes, else the outermost one; 0 = none."""
+        """The module in which a bare step's node was made; 0 = none. It is the same as in an instrumented step that
+        made as many nodes, or else the outermost module."""
         if runs.threads > 1:  # each thread counts nodes for itself
             return 0
         for root, first, last in reversed(list(self._forwards)):
@@ -103,13 +103,13 @@ class Nodes:
         return 0
 
     def step_ended(self, _number: int) -> None:
-        """Graphs seldom outlive a step; those that do lose their modules, not their tags."""
+        """Forgets the step's nodes. Few graphs outlive a step. Those that do lose their modules, but not their tags."""
         self.step = next(_steps)
         self._forwards.clear()
 
 
 def below(todo: list[Any], most: int) -> Iterator[Any]:
-    """The nodes of the graph at and below the given ones, each once, at most so many. It empties the given list."""
+    """The given nodes and all nodes below them, each once, and at most most nodes. It empties the given list."""
     seen: set[Any] = set()
     while todo and len(seen) < most:
         node = todo.pop()

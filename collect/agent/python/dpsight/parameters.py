@@ -1,4 +1,5 @@
-"""What is attached to parameters: gradients, and the attributes that libraries of differential privacy give them."""
+"""Records of tensors that are attached to parameters: gradients, and the attributes of libraries for differential
+privacy."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ class Gradients:
         self._tagged: dict[int, int] = {}  # id(parameter) → address of the gradient that was tagged
 
     def accumulated(self, p: Any) -> list[Record]:
-        """Records of a gradient that backward has written."""
+        """Records of a gradient that backward has written to a parameter."""
         records = tags.of(kinds.GRADIENT, p.grad, registry.parameter(p)) if p.grad is not None else []
         if records:
             self._tagged[id(p)] = records[0][1]
@@ -26,7 +27,7 @@ class Gradients:
 
     @quiet
     def assigned(self, parameters: list[Any]) -> list[Record]:
-        """Records of gradients that did not come from backward: a script or a library has assigned them."""
+        """Records of gradients that a script or a library assigned, rather than backward."""
         out: list[Record] = []
         for p in parameters:
             if p.grad is not None:
@@ -37,13 +38,13 @@ class Gradients:
         return out
 
     def forget(self) -> None:
-        """Addresses are used again, so a tag of one step says nothing about the next."""
+        """Forgets the tags: addresses are used again, so a tag of one step means nothing in the next."""
         self._tagged.clear()
 
 
 def attached(p: Any, name: int, gradient: bool = True) -> list[Record]:
-    """Records of everything attached to a parameter now, and of its gradient unless that is excluded. Call it with
-    __torch_function__ off."""
+    """Records of everything that is attached to a parameter now, with its gradient if gradient is true. Call it with
+    __torch_function__ turned off."""
     out: list[Record] = []
     if gradient and p.grad is not None:
         out += tags.of(kinds.GRADIENT, p.grad, name)

@@ -1,4 +1,4 @@
-"""Changes to other people's modules and classes, made so that all of them can be taken back."""
+"""Changes other modules' and classes' attributes in such a way that all changes can be undone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MISSING = object()
 
 
 class Patches:
-    """The changes made so far. Installing is all or nothing: half an agent once broke a script."""
+    """A list of changes. Installing makes all changes or none: a partly installed agent broke a script once."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], Any]] = []
@@ -23,7 +23,7 @@ class Patches:
 
         def undo() -> None:
             if vars(owner).get(attribute) is not value:
-                return  # somebody has put something around ours since, which calls it: it does nothing any more
+                return  # other code has wrapped ours since, and calls it: it now does nothing
             if old is _MISSING:
                 delattr(owner, attribute)
             else:
@@ -37,29 +37,29 @@ class Patches:
         self._undo.append(handle.remove)
 
     def on_undo(self, forget: Callable[[], Any]) -> None:
-        """Has forget called when the changes so far are taken back."""
+        """Arranges that forget is called when the changes so far are undone."""
         self._undo.append(forget)
 
     def undo(self) -> None:
-        """Takes everything back, last change first."""
+        """Undoes all changes, the last one first."""
         while self._undo:
             self._undo.pop()()
 
 
 class Installed:
-    """All that the agent has changed in this process."""
+    """All changes that the agent has made in this process."""
 
     def __init__(self) -> None:
         self._patches: list[Patches] = []
 
     def new(self) -> Patches:
-        """Changes that are to come."""
+        """Returns a new list for later changes."""
         patches = Patches()
         self._patches.append(patches)
         return patches
 
     def undo(self) -> None:
-        """Takes everything back, the last change first."""
+        """Undoes all changes, the last one first."""
         while self._patches:
             self._patches.pop().undo()
 
@@ -68,7 +68,7 @@ installed = Installed()
 
 
 def method(owner: type, attribute: str) -> Callable[..., Any] | None:
-    """A class's own method, not one that it inherits."""
+    """Returns a class's own method; None if it only inherits one."""
     value = vars(owner).get(attribute)
     return value if callable(value) else None
 
@@ -81,9 +81,9 @@ def bracket(
     after: Callable[[tuple[Any, ...]], tuple[int, Hashable]] | None = None,
     phase: bool = False,
 ) -> Callable[..., Any]:
-    """The function as a span of this kind. number gives the operand of its marks. after gives the flags of the
-    second mark, and the key of the optimizer if an update has ended with it, else 0. phase: the marks only
-    delimit a phase, so steps without phases have none.
+    """Returns the function with marks of a span of this kind around it. number returns the operand of the marks. after
+    returns the flags of the second mark, and the key of the optimizer if an update has ended with it, else 0. phase:
+    the marks only delimit a phase, so steps without phases have none.
     """
     compiling = recorder.torch.compiler.is_dynamo_compiling
     what = f"the hook of {function.__qualname__}"

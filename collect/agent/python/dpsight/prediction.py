@@ -1,6 +1,6 @@
-"""What a prediction depends on: unknown values that the script read, sizes that were bounds, and what the phantom
-GPU could not do. It is written as a whole, and again whenever it has grown, so that a killed process has
-reported what it had read by its last drain."""
+"""Records what a prediction depends on: unknown values that the script read, sizes that were only bounds, and what the
+phantom GPU could not do. All facts are written together, again whenever there are new ones, so that the journal of a
+killed process has the facts up to its last drain."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dpsight.recorder import events, guarded, recorder, step_limit
 from dpsight.torch_compat import ENGINE, ENGINE_THREADS, inductor_ran
 from dpsight.watchdog import watchdog
 
-_PAUSE = 100e-6  # s, between two looks at autograd's threads
-_LOOKS = 100  # at most, after each run
+_PAUSE = 100e-6  # seconds between two looks at autograd's threads
+_LOOKS = 100  # most looks after each run
 
 
 class Phantom:
-    """The phantom GPU's module, which a forked child keeps: it is loaded once."""
+    """The phantom GPU's Python module. A forked child keeps it, since it can be loaded only once."""
 
     __slots__ = ("values",)
 
@@ -35,26 +35,26 @@ _phantom = Phantom()
 
 
 class Prediction:
-    """The facts that were written."""
+    """The facts that were written last."""
 
     def __init__(self) -> None:
         self._written: dict[str, Any] | None = None
-        # Reads that may be why the script fails; None as long as nothing was seen to fail.
+        # Reads that may be why the script fails; None while no failure was seen.
         self._suspects: list[str] | None = None
 
     def follow(self, values: Any) -> None:
-        """values: what the phantom GPU's module returned when it was installed; None on a real GPU."""
+        """values: the object that the phantom GPU's module returned when it was installed; None on a real GPU."""
         if values is not None:
             _phantom.values = values
             if hasattr(values, "grown"):
                 values.grown = self._write_between
 
     def install(self, patches: Patches) -> None:
-        """Writes at every drain."""
+        """Arranges that facts are written at every drain."""
         if _phantom.values is not None:
             _settle_runs(patches)
             watchdog.install()
-            garbage.install()  # before what writes at the end
+            garbage.install()  # before the facts are written at the end
             step_limit.install()
             if hasattr(_phantom.values, "suspects"):
                 events.uncaught.subscribe(self._suspect)
@@ -63,18 +63,19 @@ class Prediction:
             events.process_ends.subscribe(self._write)
 
     def _suspect(self, traceback: Any) -> None:
-        """The script fails."""
+        """Notes the latest reads, since the script is failing."""
         self._suspects = _phantom.values.suspects(traceback)
 
     def _why(self) -> list[str]:
-        """The reads that may be why the script fails. A ``raise SystemExit`` is not seen: if the script has failed
-        though nothing was seen to fail, it may have been one."""
+        """The reads that may be why the script failed. A ``raise SystemExit`` cannot be observed, so all reads count if
+        the script failed without an observed failure."""
         if self._suspects is not None:
             return self._suspects
         return _phantom.values.exits() if hasattr(_phantom.values, "exits") else []
 
     def _watch_exits(self, patches: Patches) -> None:
-        """A script fails too that catches an error, or finds a value out of range, and exits with a status."""
+        """Observes sys.exit and os._exit: a script also fails if it catches an error, or finds a value out of range,
+        and exits with a status."""
         leave = sys.exit
 
         @functools.wraps(leave)
@@ -83,7 +84,7 @@ class Prediction:
                 self._exits()
             leave(*status)
 
-        exit.__module__ = "sys"  # where unpickling finds it
+        exit.__module__ = "sys"  # so that unpickling finds it
         patches.set(sys, "exit", exit)
 
     @guarded("asking the phantom GPU why the script exits")
@@ -92,14 +93,14 @@ class Prediction:
         self._suspect(_calls() if error is None else error.__traceback__)
 
     def _write_between(self) -> None:
-        """Writes in the midst of a read: a script that waits for a value may reach no drain before it is ended. In a
-        thread that is writing a frame it would wait for itself."""
+        """Writes during a read, since a script that waits for a value may not reach a drain before it is ended. A
+        thread that is writing a frame does not, since it would wait for itself."""
         journal = recorder.journal
         if journal is not None and recorder.level and not journal.busy():
             self._write()
 
     def _write(self) -> None:
-        """Writes what is known by now, unless it is what was written last."""
+        """Writes all known facts, if they differ from what was written last."""
         try:
             facts = {**_gather(_phantom.values), "suspects": self._why()}
         except Exception as error:
@@ -111,7 +112,7 @@ class Prediction:
 
 
 def _gather(values: Any) -> dict[str, Any]:
-    """The facts. Names are values and no keys: only those are masked."""
+    """Collects the facts. Names are values and not keys, since only values are masked."""
     return {
         "reads": _counted(values.reads()),
         "guesses": _counted(values.guesses()),
@@ -119,7 +120,7 @@ def _gather(values: Any) -> dict[str, Any]:
         "assumed_at": _counted(values.assumed() if hasattr(values, "assumed") else {}),
         "copied": _counted(values.copied() if hasattr(values, "copied") else {}),
         "notes": [*values.notes(), *watchdog.notes()],
-        # The module that TorchInductor compiles a graph with is imported for the first graph.
+        # TorchInductor imports this module when it compiles its first graph.
         "compiled": inductor_ran(),
         "garbage": garbage.facts(),
         "ended": step_limit.facts,
@@ -127,7 +128,7 @@ def _gather(values: Any) -> dict[str, Any]:
 
 
 def _calls() -> TracebackType | None:
-    """The calls that the script is in, as a traceback has them."""
+    """The running calls of the script, in the form of a traceback."""
     calls: TracebackType | None = None
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -141,14 +142,14 @@ def _counted(counts: dict[str, int]) -> list[dict[str, Any]]:
 
 
 def _short(name: str) -> str:
-    """The built-in experiments lie in a folder that has another name in each run."""
+    """Shortens the path of a built-in experiment, whose folder has another name in each run."""
     before, package, within = name.partition("dpsight_experiments/")
     return package + within if package and before.endswith("/experiments/") else name
 
 
 def _settle_runs(patches: Patches) -> None:
-    """Makes each run of autograd wait until its threads rest. They release a run's graph after the run has
-    returned. On a phantom GPU, whose kernels take no time, that may be after the next forward, and equal runs
+    """Makes each run of autograd wait until its threads sleep. Autograd's threads release a run's graph after the run
+    has returned. On the phantom GPU, whose kernels take no time, that could be after the next forward, so equal runs
     would have different peaks."""
     variable = recorder.torch.autograd.variable.Variable
     base = type(getattr(variable, ENGINE))
@@ -165,7 +166,7 @@ def _settle_runs(patches: Patches) -> None:
 
 @guarded("waiting for autograd's threads")
 def _wait_for_engine() -> None:
-    """Gives autograd's threads time until they sleep in two looks, one after the other."""
+    """Waits until autograd's threads sleep in two consecutive looks, or until the last look."""
     if not recorder.cuda:
         return
     rested = 0
@@ -183,7 +184,7 @@ def _engine_rests() -> bool:
                 name, _, rest = file.read().partition("(")[2].rpartition(")")
             if name.startswith(ENGINE_THREADS) and rest.split()[0] != "S":
                 return False
-    except OSError:  # a thread that has ended meanwhile
+    except OSError:  # the thread has ended meanwhile
         return False
     return True
 

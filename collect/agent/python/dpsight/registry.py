@@ -14,9 +14,9 @@ from dpsight.recorder import recorder, unphased
 from dpsight.tensors import quiet
 from dpsight.torch_compat import WRAPPERS, forward_hooks, private
 
-# Parts that wrappers, Opacus' and torch's, put into a path: the same layer keeps its name under every method.
+# Parts of paths that wrappers of Opacus and torch add. Without them a layer has the same name under every method.
 _WRAPPERS = {"_module", *WRAPPERS}
-_MOST_ROOTS = 50  # that a new root's names are compared with
+_MOST_ROOTS = 50  # roots whose names are compared with a new root's
 _PARALLEL = {"DistributedDataParallel", "DataParallel"}
 
 
@@ -25,18 +25,18 @@ class Registry:
 
     def __init__(self) -> None:
         self._ids: dict[int, int] = {}  # id(module) → number
-        self._titles: dict[int, str] = {}  # id(module) → what sentences call it
+        self._titles: dict[int, str] = {}  # id(module) → its name in sentences
         self._alive: dict[int, Any] = {}  # id(module) → weak reference that removes it: addresses are used again
         self._next = itertools.count(1).__next__
         self._infos: dict[int, dict[str, Any]] = {}  # id(module) → its written record
         self._roots: dict[int, Any] = {}  # id(module) → weak reference
-        self._callers: dict[int, int] = {}  # id(module) → the thread that called this root last
-        # id(module) of roots → the prefix of its paths: empty, except for a second model with the same paths
+        self._callers: dict[int, int] = {}  # id(module) → the thread that last called this root
+        # id(module) of roots → the prefix of its paths: empty, unless an earlier model has the same paths
         self._labels: dict[int, str] = {}
         # id(module) of a root → path of a parameter → number of its name in the tables
         self._numbers: dict[int, dict[str, int]] = {}
-        self._parameters: dict[int, int] = {}  # id(parameter) → number of its name; rebuilt at every walk
-        self._named: dict[int, set[int]] = {}  # id(module) of roots → id() of the parameters that its walk has named
+        self._parameters: dict[int, int] = {}  # id(parameter) → number of its name; collected again at every walk
+        self._named: dict[int, set[int]] = {}  # id(module) of roots → id() of the parameters that a walk has named
         self._optimizer_ids: dict[int, int] = {}  # id(optimizer) → number
         self._optimizers: dict[int, Any] = {}  # id(optimizer) → weak reference
         self._next_optimizer = itertools.count(1).__next__
@@ -44,7 +44,7 @@ class Registry:
     # Modules.
 
     def number(self, module: Any, outermost: bool) -> int:
-        """The module's number. A root that was never seen brings its whole tree."""
+        """The module's number. For a new root, its whole tree gets numbers."""
         found = self._ids.get(id(module))
         if outermost:
             self._callers[id(module)] = threading.get_ident()
@@ -58,12 +58,12 @@ class Registry:
         return self._ids.get(id(module), 0)
 
     def title(self, module: Any) -> str:
-        """What sentences call a module: the class of its model, and its path there."""
+        """A module's name in sentences: the class of its model, and its path in the model."""
         found = self._titles.get(id(module))
         return found if found is not None else type(module).__name__
 
     def is_root(self, module: Any) -> bool:
-        """Whether the module was called on its own before."""
+        """Whether the module was once called outside of another module."""
         return id(module) in self._roots
 
     def roots(self) -> Iterator[Any]:
@@ -78,7 +78,7 @@ class Registry:
         return self._callers.get(id(root)) == threading.get_ident()
 
     def called_elsewhere(self) -> bool:
-        """Whether another thread has called a model."""
+        """Whether another thread has called some model."""
         return any(thread != threading.get_ident() for thread in list(self._callers.values()))
 
     @quiet
@@ -104,8 +104,8 @@ class Registry:
             }
             infos.append(self._infos[key])
         if outermost:
-            # A root that turned out to be part of another (wrapped after its first call) is a root no more.
-            for key in inner.intersection(list(self._roots)):  # a list at once: another thread may call its own model
+            # A root that later became part of another module (wrapped after its first call) is no longer a root.
+            for key in inner.intersection(list(self._roots)):  # a copy: another thread may call its own model
                 self._roots.pop(key, None)
             self._roots[id(root)] = weakref.ref(root)
         if infos:
@@ -119,7 +119,7 @@ class Registry:
         self._forget_names(self._named.pop(key, ()))
 
     def normed(self, module: Any) -> None:
-        """Writes how the norm of a module's gradients was just taken, if that is news."""
+        """Writes how the norm of a module's gradients was just computed, if that is new."""
         info = self._infos.get(id(module))
         if info is not None and (found := norm_by(module)) != info["norm_by"]:
             info["norm_by"] = found
@@ -128,15 +128,15 @@ class Registry:
     # Names of modules and parameters.
 
     def _label(self, root: Any, inner: set[int]) -> str:
-        """The class of a root whose parameters have the names of another model's (a teacher's, of its student's
-        class), numbered if need be. Otherwise the two would be one in every table. A wrapper of an earlier root
-        does not count."""
+        """The prefix for a root whose parameters have the same names as another model's, such as a teacher of its
+        student's class: the root's class, with a number if necessary. Without it, tables could not distinguish the two.
+        A wrapper of an earlier root gets no prefix."""
         others = [r for r in self.roots() if id(r) not in inner and r is not root]
         try:
             own = {plain(path, root): id(p) for path, p in root.named_parameters()}
             if not own or not any(_another(own, r) for r in others[:_MOST_ROOTS]):
                 return ""
-        except Exception as error:  # a model that refuses to be walked
+        except Exception as error:  # a model that cannot be walked
             recorder.spared("walking a model", error)
             return ""
         taken = {self._labels.get(id(r), "") for r in others}
@@ -144,14 +144,14 @@ class Registry:
         return next(s for s in itertools.chain([cls], (f"{cls}#{n}" for n in itertools.count(2))) if s not in taken)
 
     def labelled(self, path: str, root: Any) -> str:
-        """A path as tables show it: without wrappers, with its model's class if another model has the same path."""
+        """A path as tables show it: without wrappers, and with its model's class if another model has the same path."""
         label, rest = self._labels.get(id(root), ""), plain(path, root)
         return f"{label}.{rest}" if label and rest else label or rest
 
     def name_parameters(self, root: Any) -> Iterator[tuple[Any, int]]:
-        """Names the parameters of a root by their paths, each with the number of its name. Parameters that the root
-        no longer has lose theirs, since addresses are used again. Inside torch.func a model's parameters may be
-        wrappers, which represent them until its next walk."""
+        """Names the parameters of a root by their paths. Yields each with the number of its name. Parameters that no
+        longer belong to the root lose their names, since addresses are used again. Inside torch.func, wrappers may
+        stand for a model's parameters until its next walk."""
         named: set[int] = set()
         numbers = self._numbers.setdefault(id(root), {})
         for path, p in root.named_parameters():
@@ -173,7 +173,7 @@ class Registry:
             self._parameters.pop(key, None)
 
     def rename_parameter(self, p: Any, name: int) -> None:
-        """Gives a parameter the name of this number."""
+        """Gives a parameter the name with this number."""
         self._parameters[id(p)] = name
 
     def parameter(self, p: Any) -> int:
@@ -183,7 +183,8 @@ class Registry:
     # Optimizers.
 
     def optimizer(self, optimizer: Any) -> int:
-        """The optimizer's number, from 1; the name "optimizer N Class" is written with the first."""
+        """The optimizer's number, from 1. When an optimizer gets its number, its name "optimizer N Class" is
+        written."""
         key = id(optimizer)
         found = self._optimizer_ids.get(key)
         if found is None:
@@ -203,7 +204,7 @@ class Registry:
 
 
 def _another(own: dict[str, int], root: Any) -> bool:
-    """Whether some name belongs to another parameter there."""
+    """Whether one of these names belongs to a different parameter in another root."""
     return any(own.get(plain(path, root), id(p)) != id(p) for path, p in root.named_parameters())
 
 
@@ -211,7 +212,7 @@ def _bytes(parameter: Any) -> int:
     try:
         return parameter.numel() * parameter.element_size()
     except RuntimeError:
-        return 0  # a lazy module's parameter has no shape yet
+        return 0  # the parameter of a lazy module has no shape yet
 
 
 def plain(path: str, root: Any) -> str:
@@ -228,10 +229,10 @@ def _plain(path: str, parallel: bool) -> str:
 
 
 def norm_by(module: Any) -> str | None:
-    """How an Opacus hook takes the norm of this module's gradients, if one is attached.
+    """How an Opacus hook computes the norm of this module's gradients, if such a hook is attached.
 
-    The hook is a bound method, and its object knows. Hooks that choose by the input's size have a dictionary norm_by,
-    with the module in it from its first norm on.
+    The hook is a bound method, whose object knows that. Hooks that decide by the input's size have a dictionary
+    norm_by, which contains the module after its first norm.
     """
     for hook in forward_hooks(module):
         owner = getattr(hook, "__self__", None)

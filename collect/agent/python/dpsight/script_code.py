@@ -1,7 +1,7 @@
-"""Which of the user's own code this process ran: the script, and the modules that came from its repository or from
-a folder that the user named (PYTHONPATH, an editable install). Each file's contents are hashed as early as
-possible, since a user may edit the script during a long training. The standard library and installed packages
-are not read: their versions identify them.
+"""Records which of the user's own code this process ran: the script, and modules from its repository or from a folder
+that the user named (PYTHONPATH, an editable install). Each file's contents are hashed as early as possible, since a
+user may edit the script during a long training. The standard library and installed packages are not read: their
+versions identify them.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from dpsight.recorder import events, recorder
 MAIN = "__main__"
 COMMAND_TEXT = "-c"
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
-_GENERATED = "torchinductor_"  # followed by the user's name: the folder where torch.compile writes code by default
+_GENERATED = "torchinductor_"  # then comes the user's name: torch.compile's default folder for code
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 class ScriptCode:
-    """What is known so far. A forked child keeps it, since its parent's imports are its own."""
+    """The files found so far. A forked child keeps them, since it shares its parent's imports."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], dict[str, Any]] = {}  # by module and path
-        self._written = (0, 0)  # how many of them, in which process's journal
+        self._written = (0, 0)  # how many files were written, and in which process's journal
         self._began = 0
         self._folder = ""
         self._not_own: tuple[str, ...] = ()
-        self._names: dict[str, str] = {}  # that name_of has found: to find one asks the file system
+        self._names: dict[str, str] = {}  # results of name_of, which has to ask the file system
 
     def install(self) -> None:
-        """Reads what has been imported so far. It runs again when recording begins, after the first step and at the
-        end."""
+        """Reads the modules that were imported so far. It does so again when recording begins, after the first step and
+        at the end."""
         self._began, self._written = _process_start_ns(), (0, 0)
         try:
-            self._folder = os.getcwd()  # scripts change it later; relative paths are relative to this one
+            self._folder = os.getcwd()  # scripts may change it later, while relative paths refer to this folder
         except OSError:
             self._folder = os.sep
         agent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -61,7 +61,7 @@ class ScriptCode:
             self._write()
 
     def _write(self) -> None:
-        """Writes everything known, if that is more than was written. A later frame replaces an earlier one."""
+        """Writes everything known, if that is more than was written before. A later frame replaces an earlier one."""
         self._read()
         now = (len(self._known), recorder.pid)
         if self._known and now != self._written:
@@ -79,13 +79,13 @@ class ScriptCode:
             recorder.spared("noting which code the script is", error)
 
     def _read_command_text(self) -> None:
-        """The text behind -c is the script if there is no file."""
+        """Without a file, the text after -c is the script."""
         text = sys.orig_argv[sys.orig_argv.index(COMMAND_TEXT) + 1]
         digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
         self._known[MAIN, COMMAND_TEXT] = {"module": MAIN, "file": COMMAND_TEXT, "sha256": digest, "changed": False}
 
     def _entry(self, module: str, path: str, root: str) -> dict[str, Any]:
-        """One file. It has no hash if it may no longer be what was imported."""
+        """One file. It has no hash if the file may have changed since the import."""
         name = os.path.relpath(path, root).encode(errors="backslashreplace").decode()
         entry = {"module": module, "file": name, "sha256": None, "changed": False}
         try:
@@ -99,7 +99,7 @@ class ScriptCode:
         return entry
 
     def _own_files(self) -> Iterator[tuple[str, str, str]]:
-        """The module, the path and the repository of each file that is the user's own, the script first."""
+        """Yields the module, the path and the repository of each of the user's own files, the script first."""
         main = sys.modules.get(MAIN)
         script = self._path_of(main)
         roots = self._roots(script)
@@ -112,21 +112,21 @@ class ScriptCode:
                 yield name, path, root
 
     def _roots(self, script: str | None) -> list[str]:
-        """The repository of the script and of each folder that modules are imported from, the innermost first."""
+        """The repositories of the script and of each folder from which modules are imported, the innermost first."""
         folders = [os.path.abspath(os.path.join(self._folder, path)) for path in sys.path]
         if script is not None and not any(script.startswith(os.path.join(path, "")) for path in folders):
-            folders.append(os.path.dirname(script))  # python -P, or the script has changed sys.path
+            folders.append(os.path.dirname(script))  # python -P leaves it out, or the script has changed sys.path
         own = {_repository(path) for path in folders if os.path.isdir(path) and not self._installed(path)}
         return sorted((os.path.join(path, "") for path in own), key=len, reverse=True)
 
     def _path_of(self, module: ModuleType | None) -> str | None:
-        """Where a module came from. Scripts put any object among the modules."""
+        """The file of a module. sys.modules may contain any objects."""
         path = getattr(module, "__dict__", {}).get("__file__")
         return os.path.abspath(os.path.join(self._folder, path)) if isinstance(path, str) else None
 
     def is_own(self, path: str) -> bool:
-        """Whether code that names this file is the user's own: it lies in one, or is the text behind -c, and is not
-        installed."""
+        """Whether code from this path is the user's own: the path is in one of the user's folders, or is the text after
+        -c, and is not installed."""
         if path.startswith("<"):
             return path == "<string>" and (MAIN, COMMAND_TEXT) in self._known
         return not self._installed(os.path.abspath(os.path.join(self._folder, path)))
@@ -143,7 +143,7 @@ class ScriptCode:
         return self._names[path]
 
     def _installed(self, path: str) -> bool:
-        """Whether a file is not the user's own: installed, or written by a compiler."""
+        """Whether a file is not the user's own, because it is installed or a compiler wrote it."""
         if os.path.join(path, "").startswith(self._not_own):
             return True
         folders = path.split(os.sep)
@@ -151,7 +151,7 @@ class ScriptCode:
 
 
 def _repository(folder: str) -> str:
-    """The repository that a folder is in, else the folder."""
+    """The repository that contains a folder, or else the folder."""
     at = folder
     while not os.path.exists(os.path.join(at, ".git")):
         above = os.path.dirname(at)
@@ -162,7 +162,7 @@ def _repository(folder: str) -> str:
 
 
 def _process_start_ns() -> int:
-    """When this process began, by the clock of files; now if the system does not say."""
+    """When this process began, by the clock of files, or the present time if the system does not tell."""
     try:
         with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])

@@ -1,9 +1,9 @@
-"""Set-up stages: marks around the calls that put a model on the device, wrap it, make its optimizer and make both
+"""Marks the stages of the set-up: calls that put a model on the device, wrap it, make its optimizer and make both
 private.
 
-Most of this happens before CUDA is initialised, also in launchers, which must write no journal. So a stage is
-marked once a journal is open, in the middle if need be. Ingest decides which stages count: those before the
-first forward pass that trains.
+Most stages happen before CUDA is initialised, also in launchers, which must not write a journal. So a stage is marked
+only when a journal is open, if necessary in its middle. Ingest decides which stages count: those before the first
+forward pass that trains.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _NOT_INSIDE = (kinds.FORWARD_BEGIN, kinds.OPTIMIZER_BEGIN, kinds.DP_STEP_BEGIN, 
 
 
 def wrap(cls: type, attribute: str, name: str, patches: Patches) -> None:
-    """Makes a method a stage, if the class has it."""
+    """Makes a method of a class a stage, if the class has the method."""
     function = method(cls, attribute)
     if function is not None:
         patches.set(cls, attribute, stage(function, name))
 
 
 def stage(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The function between two marks, if its call sets something up: not inside another stage or a phase of the
-    script, and not during training."""
+    """Returns the function with marks around it. A call counts as a stage unless it is inside another stage or a phase
+    of the script, or happens during training."""
     compiling = recorder.torch.compiler.is_dynamo_compiling
 
     @functools.wraps(function)
@@ -63,7 +63,7 @@ def _begin(name: str) -> None:
 
 
 def mark_late() -> None:
-    """The journal was opened inside a stage."""
+    """Marks the present stage, since the journal was opened in the middle of it."""
     if thread.stage and not thread.stage_number:
         stamps.stamp(thread.mark_stage())
 

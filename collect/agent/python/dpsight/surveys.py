@@ -1,6 +1,6 @@
-"""Looks at everything that the script holds, between its lines: what graphs hold that no backward has reached, and
-what only variables keep. Hooks see neither: a script whose model is no module, or that evaluates with gradients
-on, calls none.
+"""Looks at everything that the script holds, between its lines: graphs that no backward has reached, and tensors that
+only variables keep. Hooks see neither of these: a script calls no hooks if its model is no module, or if it evaluates
+with gradients on.
 
 A look takes milliseconds, so it happens only when memory has grown or changed since the last one. On a GPU looks
 are limited to a share of the time. In a prediction they depend on lines and bytes, so that equal runs are looked
@@ -21,41 +21,41 @@ from dpsight.recorder import drains, events, guarded, in_backward, recorder, thr
 from dpsight.tensors import living
 from dpsight.torch_compat import private
 
-_LEAST = 1 << 20  # bytes on the device from which on a look is worth while
-_MORE = 1.02  # times the most bytes that a look has seen
-_OTHER = 0.25  # of the bytes, asked for since the last look, times the square of how many looks found no more
-_KEPT = 2  # times the bytes at the last look for holders: such a look takes longer, and also happens at exit
-_SHARE, _FREE_NS = 0.01, 50_000_000  # of the time that looks may take on a GPU, and what is always free
-_ASKING = 30  # and asking how much memory there is, which takes as long as 30 lines: one part in so many
-_OFTEN = 2_000  # how often a prediction asks at every line; then at every second one, and so on
+_LEAST = 1 << 20  # bytes on the device from which on a look is made
+_MORE = 1.02  # ratio to the most bytes that a look has seen
+_OTHER = 0.25  # share of the bytes requested since the last look, times the squared number of looks without growth
+_KEPT = 2  # ratio to the bytes at the last look for holders, which takes longer and also happens at exit
+_SHARE, _FREE_NS = 0.01, 50_000_000  # share of a GPU run's time for looks, and time that they may always take
+_ASKING = 30  # one part of the time goes to reading the memory in use, which takes as long as 30 lines
+_OFTEN = 2_000  # lines at which a prediction reads the memory; then it does at every second line, and so on
 
 
 class Surveys:
-    """When the script was looked at."""
+    """When the script was looked at, and what was seen."""
 
     def __init__(self) -> None:
         self._began_ns = 0
         self._spent_ns = 0
         self._ask_at_ns = 0
         self._asked = 0
-        self._repeated = 0  # looks that found no more memory than one before
-        self._most = 0  # bytes that a look has seen
-        self._keepers_saw = 0  # bytes, at the last look for holders
-        self._asked_for = 0  # in all, at the last look
+        self._repeated = 0  # looks that found no more memory than an earlier one
+        self._most = 0  # the most bytes that a look has seen
+        self._keepers_saw = 0  # bytes at the last look for holders
+        self._asked_for = 0  # bytes requested until the last look
 
     def install(self) -> None:
-        """Waits for lines."""
+        """Subscribes to lines."""
         if not recorder.settings.like_a_gpu:
             events.line_reached.subscribe(self._line_reached)
 
     @guarded("looking at what the script holds")
     def _line_reached(self) -> None:
-        # Marks tell more about a running pass, so it is looked at after it has ended.
+        # A pass is looked at after it has ended: marks tell more about it while it runs.
         if not drains.recording or in_backward() or thread.calls:
             return
         if recorder.settings.every_step:
             if self._is_due():
-                self._look(every=alone())  # what other threads hold may go while we look
+                self._look(every=alone())  # other threads may release what they hold while we look
             self._asked += 1
             lines.pass_over(self._asked // _OFTEN)
             return
@@ -81,8 +81,8 @@ class Surveys:
         return True
 
     def _look(self, every: bool) -> None:
-        """Looks. every: also at tensors that no name leads to. An interrupt in the middle would put all of them
-        into its traceback."""
+        """Looks at the script's tensors. every: also at tensors that no name leads to. An interrupt meanwhile would put
+        all these tensors into its traceback."""
         with uninterrupted:
             tensors = living() if every else None
             recorder.mark(kinds.SURVEY, a=tag(True, tensors))

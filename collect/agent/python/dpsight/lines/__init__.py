@@ -1,4 +1,4 @@
-"""Which line of the script asked for memory.
+"""Finds which line of the script requested memory.
 
 script_lines.py    follows the lines, and writes them
 node_lines.py      tells which line made a node of a graph

@@ -1,10 +1,11 @@
-"""Which line of the script asks for memory. Each reached line of the user's own code is added to the allocator's
-metadata, behind the number of the mark: "1234@56". For backward, a hook on each node of the graph adds the line
-that made the node, which its sequence number tells: the engine's threads run no line of the script.
+"""Finds which line of the script requests memory. When a line of the user's own code is reached, its number is added to
+the allocator's metadata, behind the mark's number: "1234@56". For backward, a hook on each node of the graph adds the
+line that made the node, since the engine's threads run no line of the script. The node's sequence number tells the
+line.
 
-From Python 3.12 on sys.monitoring reports lines, with a tool id of dpsight's own. Before that the phantom GPU's
-library does. sys.settrace would not do: until Python 3.12 it copies the variables of every function that it
-follows, and what a copy holds would live longer. torch's own stacks cost three times as much and do not cover
+From Python 3.12 on, sys.monitoring reports lines, under a tool id that only dpsight uses. Before Python 3.12, the
+phantom GPU's library reports lines. sys.settrace is unsuitable: until Python 3.12 it copies the variables of every
+followed function, and objects in a copy would live longer. torch's own stacks cost three times as much and do not cover
 backward.
 """
 
@@ -29,8 +30,8 @@ from dpsight.script_code import script_code
 from dpsight.torch_compat import private
 
 _WHAT = "following the script's lines"
-_BUDGET = 0.05  # of wall time, on a GPU
-_FREE_NS = 20_000_000  # what lines may always take
+_BUDGET = 0.05  # share of wall time that following lines may take on a GPU
+_FREE_NS = 20_000_000  # time that following lines may always take
 
 _frame = sys._getframe
 
@@ -39,7 +40,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _or_none(method: _F) -> _F:
-    """Has no line followed any more if this fails."""
+    """Wraps a method: if it fails, no more lines are followed."""
 
     @functools.wraps(method)
     def caught(self: Lines, *args: Any) -> Any:
@@ -53,19 +54,19 @@ def _or_none(method: _F) -> _F:
 
 
 class ThreadLine(threading.local):
-    """The line that a thread is on."""
+    """The line on which a thread is."""
 
     def __init__(self) -> None:
-        self.k = "" if threading.get_ident() in recorder.threads() else "0"  # of its last mark; "" = it is not known
-        self.turn = 0  # in which k was noted
+        self.k = "" if threading.get_ident() in recorder.threads() else "0"  # of the thread's last mark; "" = unknown
+        self.turn = 0  # the turn in which k was noted
         self.line = ""  # "@" and its number
-        self.node = ""  # of the node that autograd's engine runs in this thread
-        self.runs: list[list[Any]] = []  # of the engine, that this thread waits for: the handles of the hooks on nodes
+        self.node = ""  # line of the node that autograd's engine runs in this thread
+        self.runs: list[list[Any]] = []  # for each engine run that this thread waits for: the handles of hooks on nodes
         self.table = Table()
         lines.add_table(self.table)
 
     def reaches(self, line: str) -> None:
-        """From here on, requests of this thread and the nodes that it makes belong to this line."""
+        """The thread reaches a line: its later requests, and the nodes that it makes, belong to this line."""
         self.line = line
         self.table.add(private.sequence_number(), line, lines.step)
         if self.k and (self.turn == lines.turn or self.k == "0"):
@@ -73,34 +74,34 @@ class ThreadLine(threading.local):
 
 
 class Lines:
-    """The lines that were reached, by number, and whether they are followed."""
+    """The reached lines by number, and whether lines are followed."""
 
     def __init__(self) -> None:
         self.on = False
-        self.turn = 0  # how often they were begun to be followed
-        self.step = 0  # how many steps have begun
+        self.turn = 0  # how often following lines has begun
+        self.step = 0  # number of steps that have begun
         self._source: Source | None = None
-        self._by = ""  # what it is, or was
-        self._reason = ""  # why lines are not, or no longer, followed
-        self._skipped = 0  # instrumented steps whose lines were not followed, because of the time that others had taken
-        self._own: dict[int, dict[int, str]] = {}  # by id() of the code: the numbers of its lines, as texts
-        self._codes: list[CodeType] = []  # those, which keep their id() so
-        self._places: list[tuple[CodeType, int]] = []  # by number, from 1
+        self._by = ""  # what reports, or has reported, lines
+        self._reason = ""  # why lines are not followed, or no longer
+        self._skipped = 0  # instrumented steps without lines, because earlier lines took too much time
+        self._own: dict[int, dict[int, str]] = {}  # by id() of code: the numbers of its lines, as text
+        self._codes: list[CodeType] = []  # keeps the code alive, so that its id() stays unique
+        self._places: list[tuple[CodeType, int]] = []  # code and line by number, from 1
         self._written = 0
         self._lock = threading.Lock()
         self._at_node: dict[str, Callable[[Any], None]] = {}
         self._tables: weakref.WeakSet[Table] = weakref.WeakSet()  # of all threads
-        self._of_step: list[Table] = []  # those that this step has seen: of threads that have ended, too
-        # What it takes.
+        self._of_step: list[Table] = []  # tables seen in this step, also those of ended threads
+        # What following lines costs.
         self._count = 0
-        self._each_ns = 0.0  # a line
-        self._other_ns = 0  # all that is not done line by line
+        self._each_ns = 0.0  # time per line
+        self._other_ns = 0  # time of work that is not done for each line
         self._began_ns = 0
-        self._tell_at = 0  # the count at which the next line is reported to listeners
-        self._each = False  # a listener wants every line
+        self._tell_at = 0  # the count of lines at which listeners are called next
+        self._each = False  # whether a listener wants every line
 
     def install(self) -> None:
-        """Follows lines from the moment that memory is recorded."""
+        """Begins to follow lines when memory recording begins."""
         if recorder.settings.bare or not recorder.settings.lines:
             return
         events.cuda_ready.subscribe(self._begin)
@@ -130,7 +131,7 @@ class Lines:
             while frame is not None:
                 self._is_own(frame.f_code)
                 frame = frame.f_back
-        del top  # a frame that holds itself would keep its callers' tensors until the collector runs
+        del top  # a frame that refers to itself would keep its callers' tensors until the garbage collector runs
         self._choose()
         if self.on:
             steps.mark_mode()
@@ -146,8 +147,8 @@ class Lines:
         self._look_again()
 
     def _choose(self) -> None:
-        """Begins or ends following lines. They are followed where allocations are recorded, on a GPU only in
-        instrumented steps."""
+        """Begins or ends following lines. Lines are followed while allocations are recorded. On a GPU that is so only
+        in instrumented steps."""
         measured = recorder.settings.source == "measured"
         wanted = self._source is not None and drains.recording and (recorder.level >= TAGS or not measured)
         if wanted and measured:
@@ -176,21 +177,21 @@ class Lines:
             recorder.replace_metadata(_mark_with_line, private.set_metadata)
 
     def add_table(self, table: Table) -> None:
-        """A thread has reached its first line."""
+        """Adds the table of a thread that has reached its first line."""
         with self._lock:
             self._tables.add(table)
             self._of_step.append(table)
 
     def pass_over(self, count: int) -> None:
-        """So many lines may pass before the next is reported."""
+        """Lets count lines pass before the next is reported to listeners."""
         self._tell_at = self._count + (0 if self._each else count) + 1
 
     def tell_each(self) -> None:
-        """Tells of every line from here on."""
+        """From now on, every line is reported to listeners."""
         self._each, self._tell_at = True, 0
 
     def abandon(self) -> None:
-        """Follows none any more: nothing is recorded, or this is a forked child."""
+        """Ends following lines: recording has ended, or this is a forked child."""
         source, self._source = self._source, None
         self.on = False
         steps.follows_lines(False)
@@ -206,10 +207,10 @@ class Lines:
         if source is not None:
             source.end()
 
-    # Lines.
+    # Events of lines.
 
     def _is_own(self, code: CodeType) -> bool:
-        """Whether code is the user's own. Whose lines are not followed yet are from here on."""
+        """Whether code is the user's own. If it is and its lines are not followed yet, they are from now on."""
         try:
             known = id(code)
             if known in self._own:
@@ -245,8 +246,8 @@ class Lines:
         return None
 
     def _left(self, code: CodeType, _offset: int = 0, _value: Any = None) -> None:
-        """A function of the user's own returns or raises, or a generator yields: the caller is in the middle of its
-        line. If some lines are skipped, the next line is unknown."""
+        """Called when a function of the user's returns or raises, or a generator yields: the caller is in the middle of
+        its line. If some lines are skipped, the next line is unknown."""
         try:
             if id(code) in self._own:
                 here.reaches("" if loops.passed else self._line_of(_frame(1).f_back))
@@ -255,7 +256,7 @@ class Lines:
             self.failed(error)
 
     def _resumed(self, code: CodeType, _offset: int = 0, _value: Any = None) -> None:
-        """A generator or a coroutine of the user's own goes on in the middle of a line."""
+        """Called when a generator or a coroutine of the user's continues in the middle of a line."""
         try:
             if id(code) in self._own:
                 here.reaches("" if loops.passed else self._line_of(_frame(1)))
@@ -264,7 +265,7 @@ class Lines:
             self.failed(error)
 
     def _line_of(self, frame: FrameType | None) -> str:
-        """The line that a frame, or the nearest of the user's own around it, is on."""
+        """The line of a frame, or of its nearest caller in the user's own code."""
         own = self._own
         while frame is not None and id(frame.f_code) not in own:
             frame = frame.f_back
@@ -273,8 +274,8 @@ class Lines:
         return own[id(frame.f_code)].get(frame.f_lineno) or self._number(frame.f_code, frame.f_lineno)
 
     def number_of(self, frames: Iterable[FrameType]) -> int:
-        """The number of the line that the first of these frames in the user's own code is on; 0 = none. It works
-        even if lines are not followed."""
+        """The number of the line of the first of these frames that runs the user's own code; 0 = none. It works even if
+        lines are not followed."""
         own = next((f for f in frames if self._is_own(f.f_code)), None) if self._began_ns else None
         return int(self._line_of(own)[1:]) if own is not None else 0
 
@@ -287,18 +288,20 @@ class Lines:
             return numbers[line]
 
     def failed(self, error: Exception) -> None:
-        """Stops following lines: what the interpreter and the engine call must not raise."""
+        """Stops following lines after an error: functions called by the interpreter and by the engine must not
+        raise."""
         recorder.hook_failed(_WHAT, error)
         if self.on:
             self._follow(False)
         self.abandon()
 
-    # Loops that work on the host.
+    # Loops on the host.
 
     def _passes_over(self, mark: str) -> bool:
-        """Whether a line belongs to a loop that works on the host. The next line is then unknown."""
+        """Whether to skip a line because it belongs to a loop that works on the host. After a skipped line, the present
+        line is unknown."""
         if not loops.idle():
-            self._look_again()  # one of those that are passed over may have asked
+            self._look_again()  # one of the skipped lines may have requested memory
             return False
         if mark in loops.lines:
             loops.passed = True
@@ -316,21 +319,21 @@ class Lines:
             self._reason = TRACED
             self._follow(False)
             self.abandon()
-            steps.mark_mode()  # what other threads ask for from here on has the line that they were on
+            steps.mark_mode()  # later requests of other threads belong to the lines that these threads are on
         elif passed:
             with self._timed():
                 self._source.look_again(passed)
 
     def _codes_of(self, marks: Iterable[str]) -> list[CodeType]:
-        """The code that these lines are of."""
+        """The code objects to which these lines belong."""
         return list({id(code): code for code, _ in (self._places[int(mark[1:]) - 1] for mark in marks)}.values())
 
-    # Nodes.
+    # Nodes of graphs.
 
     @_or_none
     def _hook(self, roots: Any) -> None:
-        """Makes each node of a graph state the line that made it before it asks for memory. If that is unknown, it
-        is the line that runs the graph."""
+        """Puts a hook on each node of a graph that sets the line which made the node, before the node requests memory.
+        If that line is unknown, requests belong to the line that runs the graph."""
         here.runs.append([])
         if not self.on:
             return
@@ -346,19 +349,19 @@ class Lines:
 
     @_or_none
     def _run_ended(self) -> None:
-        """The graph may run again, and by then others may have it run."""
+        """Removes the hooks: the graph may run again, from another line."""
         for handle in here.runs.pop() if here.runs else ():
             handle.remove()
         here.table.goes_on = None
         if self.on:
-            here.node = ""  # of a nested run: the next node of the outer one says its own
+            here.node = ""  # after a nested run, the next node of the outer run sets its own line
             here.reaches(self._line_of(_frame(1)))
 
-    # What is written.
+    # Writing lines.
 
     @_or_none
     def _write(self) -> None:
-        """Writes the lines that are new. Each is in the journal before an event that carries its number."""
+        """Writes new lines to the journal. A line is in the journal before any event with its number."""
         if not self._began_ns:
             return
         with self._lock:
@@ -381,7 +384,7 @@ class Lines:
             },
         )
 
-    # What it takes.
+    # The cost of following lines.
 
     def _spent_ns(self) -> float:
         return self._count * self._each_ns + self._other_ns
@@ -393,8 +396,8 @@ class Lines:
         self._other_ns += time.monotonic_ns() - began
 
     def _measure(self) -> float:
-        """The time of following a line, in ns, or of a return through calls that are not the user's. Functions of
-        dpsight are followed here like the user's."""
+        """Measures the time for following a line, in ns, or for a return through calls that are not the user's. It
+        follows functions of dpsight as if they were the user's."""
         codes, source = (_sample.__code__, _inner.__code__), self._source
         assert source is not None
         _sample()
@@ -419,7 +422,7 @@ def _sample() -> None:
 
 
 def _through(function: Callable[[], None], calls: int) -> None:
-    """Calls a function as torch calls a module's."""
+    """Calls a function in the way in which torch calls a module's."""
     if calls:
         _through(function, calls - 1)
     else:
@@ -431,23 +434,23 @@ def _inner() -> None:
 
 
 def _mark_with_line(k: str) -> None:
-    """Takes the place of torch's function while lines are followed: a mark is made."""
+    """Replaces the function that sets torch's metadata while lines are followed. A mark was made."""
     mine = here
     mine.k, mine.turn = k, lines.turn
-    if not mine.line or mine.table.step != lines.step:  # no line may tell which nodes this thread makes
+    if not mine.line or mine.table.step != lines.step:  # unknown which nodes this thread makes, for lack of a line
         mine.table.add(private.sequence_number(), mine.line, lines.step)
     private.set_metadata(k + mine.line)
 
 
 def _at_node(line: str) -> Callable[[Any], None]:
-    """A hook on nodes that this line made."""
+    """Returns a hook for nodes that this line made."""
 
     def at(_gradients: Any) -> None:
         try:
             if lines.on:
                 mine = here
                 mine.node = line
-                mine.table.goes_on = recorder.torch.is_grad_enabled()  # the engine turns it on when it makes a graph
+                mine.table.goes_on = recorder.torch.is_grad_enabled()  # the engine enables them to make a graph
                 mine.reaches(line)
         except Exception as error:
             lines.failed(error)

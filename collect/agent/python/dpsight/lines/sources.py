@@ -1,4 +1,4 @@
-"""The source of line events: sys.monitoring from Python 3.12 on, before that the phantom GPU's library, if it is
+"""Sources of line events: sys.monitoring from Python 3.12 on, and before that the phantom GPU's library, if it is
 loaded."""
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ Left = Callable[..., None]
 Resumed = Callable[..., None]
 IsOwn = Callable[[CodeType], bool]
 
-# Those that Python reserves for debuggers, coverage, profilers and optimizers are left to them.
+# The ids that Python reserves for debuggers, coverage, profilers and optimizers are left to these tools.
 _TOOLS = (4, 3)
 TRACED = "a debugger, or another tracer, follows the script"
 
 
 class Source:
-    """What tells of lines."""
+    """A source of line events."""
 
     NAME: str
-    PASS_OVER: Any  # what the function that receives a line returns to get no more of it
+    PASS_OVER: Any  # a handler returns this to get no more events of a line
 
     def follow(self, codes: Iterable[CodeType]) -> None:
-        """Tells of the lines of these code objects from here on."""
+        """Begins to report lines of these code objects."""
         raise NotImplementedError
 
     def rest(self, codes: Iterable[CodeType]) -> None:
-        """Tells no more of theirs."""
+        """Stops reporting their lines."""
         raise NotImplementedError
 
     def add(self, code: CodeType) -> None:
-        """Tells of another's too, while it tells of any."""
+        """Also reports the lines of another code object, while it reports any."""
 
     def drop(self, code: CodeType) -> None:
-        """Tells no more of that."""
+        """Stops reporting the lines of one code object."""
 
     def look_again(self, codes: Iterable[CodeType]) -> None:
-        """Tells again of those that it was asked to pass over."""
+        """Reports again the lines that it was told to skip."""
         raise NotImplementedError
 
     def goes_on(self) -> bool:
-        """Whether it still reports this thread's lines. If the script has taken the tracer for a while, it takes it
-        back."""
+        """Whether the source still reports this thread's lines. If the script replaced the tracer for a while, the
+        source takes it back."""
         return True
 
     def end(self) -> None:
-        """Tells of nothing any more."""
+        """Stops all reports."""
         raise NotImplementedError
 
 
 def find_source(reached: Reached, left: Left, resumed: Resumed, is_own: IsOwn) -> tuple[Source | None, str]:
-    """What reports lines on this interpreter; None and the reason if nothing does. reached is called for lines;
-    left for functions that are left, also by an exception; resumed for generators and coroutines that continue
-    in the middle of a line, and before Python 3.12 for those that begin; is_own once for each code object that
+    """Returns the source of line events for this interpreter, or None and the reason why there is none. reached is
+    called for lines; left for functions that end, also by an exception; resumed for generators and coroutines that
+    continue in the middle of a line, and before Python 3.12 for those that begin; is_own once for each code object that
     begins to run."""
     if sys.version_info >= (3, 12):
         for tool in _TOOLS:
@@ -75,7 +75,7 @@ def find_source(reached: Reached, left: Left, resumed: Resumed, is_own: IsOwn) -
 if sys.version_info >= (3, 12):
 
     class Monitoring(Source):
-        """sys.monitoring, with events of the user's own code only: the rest runs as fast as without."""
+        """sys.monitoring, with events only for the user's own code. Other code runs as fast as without it."""
 
         NAME = "monitoring"
         PASS_OVER = sys.monitoring.DISABLE
@@ -85,15 +85,15 @@ if sys.version_info >= (3, 12):
             events = monitoring.events
             self._tool = tool
             self._local = events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
-            # Python reports exception events for all code, not for one code object. So the handler also gets events
-            # of functions that are not followed, and cannot disable them. Each function that an exception leaves
-            # takes 0.25 µs longer, while raising and catching takes 0.3 µs. This slows a library that raises much,
-            # but only while lines are followed.
+            # Python reports exception events for all code, not for one code object. So the handler also gets exception
+            # events of functions that are not followed, and cannot disable these events. Each function that an
+            # exception leaves takes 0.25 µs longer, while raising and catching takes 0.3 µs. This slows a library that
+            # raises much, but only while lines are followed.
             self._exceptions = events.PY_UNWIND | events.PY_THROW
 
             def starts(code: CodeType, _offset: int) -> Any:
                 is_own(code)
-                return monitoring.DISABLE  # once for each: it is never begun again
+                return monitoring.DISABLE  # sent once per code object, which then reports no more beginnings
 
             monitoring.use_tool_id(tool, "dpsight")
             monitoring.register_callback(tool, events.LINE, reached)
@@ -122,7 +122,7 @@ if sys.version_info >= (3, 12):
             sys.monitoring.set_local_events(self._tool, code, 0)
 
         def look_again(self, codes: Iterable[CodeType]) -> None:
-            for code in codes:  # what was disabled stays so until its events are others
+            for code in codes:  # disabled events stay disabled until the code object's events change
                 self.drop(code)
                 self.add(code)
 
@@ -137,7 +137,7 @@ if sys.version_info >= (3, 12):
 
 
 class Tracer:
-    """The functions of the phantom GPU's library; AttributeError if there is none."""
+    """The functions of the phantom GPU's library. Raises AttributeError if the library lacks them."""
 
     def __init__(self) -> None:
         library = ctypes.PyDLL(None)
@@ -153,7 +153,7 @@ class Tracer:
 
 @functools.cache
 def phantom_tracer() -> Tracer | None:
-    """The tracer of the phantom GPU; None on a real one."""
+    """The tracer of the phantom GPU; None on a real GPU."""
     try:
         return Tracer()
     except (AttributeError, OSError):
@@ -161,17 +161,17 @@ def phantom_tracer() -> Tracer | None:
 
 
 class Tracing(Source):
-    """The phantom GPU's library, as the interpreter's tracer of one thread."""
+    """The phantom GPU's library as the tracer of one thread."""
 
     NAME = "tracing"
     PASS_OVER = True
 
     def __init__(self, tracer: Tracer, reached: Reached, left: Left, resumed: Resumed, is_own: IsOwn) -> None:
         self._tracer = tracer
-        self._functions = (reached, left, resumed, is_own)  # the library borrows them
+        self._functions = (reached, left, resumed, is_own)  # kept here, since the library only borrows them
 
     def follow(self, codes: Iterable[CodeType]) -> None:
-        if sys.gettrace() is None:  # else the script has set its own
+        if sys.gettrace() is None:  # otherwise the script has set its own tracer
             self._tracer.follow(*self._functions)
 
     def rest(self, codes: Iterable[CodeType]) -> None:
@@ -183,7 +183,7 @@ class Tracing(Source):
     def goes_on(self) -> bool:
         if sys.gettrace() is not None:
             return False
-        self._tracer.follow(*self._functions)  # the script may have set one and removed it
+        self._tracer.follow(*self._functions)  # the script may have set its own tracer and removed it
         return True
 
     def end(self) -> None:

@@ -1,4 +1,5 @@
-"""The lowest layer: the recorder and its parts. Hooks and taggers report here, and do not know each other.
+"""The recorder and its parts are the lowest layer of the agent. Hooks and taggers report to the recorder, and do not
+know one another.
 
 core.py            the recorder: journal, marks, level, failing hooks, forks
 events.py          the events of hooks and of the recorder, for listeners

@@ -1,5 +1,5 @@
-"""The allocator's own history. It starts before the first allocation and is drained between steps, each time with
-torch's counters, so that a lost event is noticed."""
+"""Records the allocator's own history. Recording starts before the first allocation. Between steps the history is
+drained, each time with torch's counters, so that a lost event is noticed."""
 
 from __future__ import annotations
 
@@ -22,32 +22,34 @@ from dpsight.recorder.freeze import freeze_threads
 from dpsight.recorder.timing import stamps
 from dpsight.torch_compat import private
 
-_ALWAYS = 12  # the first steps are drained one by one: small losses if the run dies early
-# Between steps only the clock is checked, since the counters would take a tenth of a millisecond. In a long step
-# check() reads them.
+_ALWAYS = 12  # number of first steps that are each drained, so that a run that dies early loses little
+# Between steps the agent only reads the clock, since reading the counters would take a tenth of a millisecond. In a
+# long step, check() reads the counters.
 _EVERY_NS = 250_000_000
-# The limit without a step's end: it bounds what a kill may lose, and how much memory recording may take, some 200
-# MB. A waiting event takes 0.8 kB, and a drain makes a dictionary of each.
+# The time after which events are drained without a step's end. A waiting event takes 0.8 kB, and a drain makes a
+# dictionary of each.
 _LONGEST_NS = 3_000_000_000
 _MOST = 100_000
 _LOOK_EVERY = 64  # outermost calls between two looks at the clock and at the counter
-# For how long a moment is looked for in which no thread allocates.
+# How long the agent looks for a moment in which no thread allocates.
 _PATIENCE_NS = 1_000_000_000
 _QUIET_NS = 5_000_000
-_LOOKS = 3  # at the counters, a few microseconds apart, that find nothing
-_LISTED = 8  # failures outside windows that have a list of blocks each; then every power of two
+_LOOKS = 3  # looks at the counters, a few microseconds apart, that must find no change
+_LISTED = 8  # failures outside windows that each get a list of blocks; then every power of two
 
-# Reasons of drains without events, but with the list to go on from: after unrecorded steps, and after a lost event.
+# Reasons of drains that have no events, but a list of blocks from which replay continues: after unrecorded steps, and
+# after a lost event.
 _WINDOW = "window"
 _LOST = "lost"
 _LISTS = (_WINDOW, _LOST)
 _ALONE = "alone"
-_WAIT = 10.0  # s, for another thread's drain
-_TRIES = 3  # consecutive drains that may fail: events that are not taken fill the host's memory
+_WAIT = 10.0  # s to wait for another thread's drain
+_TRIES = 3  # consecutive drains that may fail: events that are not drained fill the host's memory
 
 
 class Window(Protocol):
-    """The recorded steps. windows.py chooses them: it needs the cost of drains and so imports this module."""
+    """Decides which steps are recorded. windows.py implements it. That module needs the cost of drains, and so imports
+    this one."""
 
     begin: int
 
@@ -55,39 +57,41 @@ class Window(Protocol):
         """Whether a step is recorded."""
 
     def again(self) -> bool:
-        """Whether another window may come."""
+        """Whether another window may follow."""
 
 
 class Drains:
-    """The recording of the allocator's history."""
+    """Records the allocator's history."""
 
     def __init__(self) -> None:
-        self.recording = False  # the allocator's history is on
+        self.recording = False  # whether the allocator's history is on
         self.count = 0
         self.spent_ns = 0
         self.draining = False
         if getattr(self, "_pid", 0) != os.getpid():
             self._pid = os.getpid()
-            # Held by the draining thread: two drains at once would write the same events twice. It belongs to the
-            # process, not to one recording, since a thread may wait for it while recording begins again.
+            # The draining thread holds it: two concurrent drains would write the same events twice. It belongs to the
+            # process and not to one recording, since a thread may wait for it while recording starts over.
             self._turn = threading.RLock()
-        self.user_options: dict[str, Any] | None = None  # the script records for itself, with these
-        self.user_traces: list[list[Any]] = []  # what was drained since: the script's own snapshot must contain it
-        self._stacks = False  # Python stacks are being recorded
+        self.user_options: dict[str, Any] | None = None  # with which the script itself records, if it does
+        self.user_traces: list[list[Any]] = []  # events drained since: its own snapshot must have them
+        self._stacks = False  # whether Python stacks are being recorded
         self._last_ns = 0
-        self._told: Acts = {}  # the counters of all devices when events were last drained
-        self._by = 0  # the thread that drains
+        self._told: Acts = {}  # the counters of all devices at the last drain
+        self._by = 0  # identity of the draining thread
         self._looks = 0
         self._failures = 0
         self._at_drain: Acts = {}
-        self.failed = 0  # drains, since the last that did not
-        # The ring was emptied and its contents are not on disk: replay needs a list of blocks to go on from.
+        self.failed = 0  # consecutive drains that have failed
+        # Whether the ring was emptied without its contents being written: replay then needs a list of blocks to
+        # continue from.
         self._lost = False
 
     # Recording.
 
     def install(self) -> None:
-        """Has recording start with CUDA itself, or now if CUDA is there: starting it earlier would initialise CUDA."""
+        """Arranges that recording starts together with CUDA, or now if CUDA has started. Starting earlier would
+        initialise CUDA."""
         events.silenced.subscribe(self._silenced)
         if recorder.torch.cuda.is_initialized():
             self._ready()
@@ -102,7 +106,7 @@ class Drains:
 
     def _start(self) -> None:
         native = recorder.torch.cuda.memory.get_allocator_backend() == "native"
-        recorder.cuda_starts(tagging=native)  # other allocators have nothing to join tags with
+        recorder.cuda_starts(tagging=native)  # with other allocators, tags could not be joined to events
         settings = recorder.settings
         if native and not settings.bare:
             self._stacks = settings.stack_steps > 0 and _paths_are_text()
@@ -116,13 +120,13 @@ class Drains:
         self._write(k, "start", devices.counters([], all_devices=True), time.monotonic_ns())
         self._last_ns = time.monotonic_ns()
         if self.recording and devices.seen:
-            # Memory was taken before: the allocator's list of blocks is what replay goes on from.
+            # Memory was allocated before, so replay needs the allocator's list of blocks.
             self._drain_in_turn(_WINDOW)
         events.cuda_ready.tell()
 
     def record(self, clear: bool = False) -> None:
-        """Turns history on, or empties it. Stacks, of allocations only, in the steps they were asked for: they make a
-        drain a hundred times as long."""
+        """Turns the history on, or empties it. Stacks are recorded for allocations only, and only in the requested
+        steps: they make a drain a hundred times as long."""
         context = "alloc" if self._stacks else None
         options = {
             "context": context,
@@ -131,47 +135,46 @@ class Drains:
             "max_entries": recorder.settings.max_entries,
         }
         private.record_history("all", clear_history=clear, **options)
-        if recorder.level == SILENT:  # another thread has failed meanwhile
+        if recorder.level == SILENT:  # another thread's failure has ended recording meanwhile
             self._turn_off()
 
     def stop_recording(self, for_good: bool) -> None:
-        """Beyond a window of recorded steps only counters are kept."""
+        """Stops recording events: outside windows, only counters are recorded."""
         with uninterrupted:
             self.drain("step")
-            if self.recording and not self.failed:  # torch empties the ring: it is tried again after the next step
+            if self.recording and not self.failed:  # torch empties the ring, so after a failed drain it waits a step
                 self._turn_off()
                 if for_good:
                     recorder.set_metadata(None)
 
     def _silenced(self) -> None:
-        """Nothing takes the events any more, and they would fill the host's memory. There is no last drain: it
-        could be written nowhere, or is itself what failed."""
+        """Turns the history off after recording has ended: otherwise events would fill the host's memory. There is no
+        last drain, since it could not be written, or was itself what failed."""
         if self.recording:
             self._turn_off()
 
     def _turn_off(self) -> None:
-        """Turns history off, unless the script itself records."""
+        """Turns the history off, unless the script itself records."""
         self.recording = False
         if self.user_options is None:
             private.record_history(None)
 
     @contextlib.contextmanager
     def left_alone(self) -> Iterator[None]:
-        """Recording begins again, without other threads draining. The history stays on, and replay goes on from its
-        next list of blocks."""
+        """A context in which recording starts over and other threads do not drain. The history stays on, and replay
+        continues from its next list of blocks."""
         with self._turn:
             self.recording = False
             yield
 
     def can_resume(self) -> bool:
-        """Whether recording can begin once more. It cannot while a script records for itself, since that history
-        would be lost."""
+        """Whether recording can resume. It cannot while the script itself records, since the script's history would be
+        lost."""
         return recorder.cuda and recorder.tagging and self.user_options is None
 
     def resume_recording(self) -> None:
-        """Opens another window. Its first drain has no events, but the allocator's own list of blocks, from which
-        replay goes on. The drain before it has the counters up to here, and says that nothing was recorded until
-        then."""
+        """Opens another window. The window's first drain has no events, but the allocator's list of blocks, from which
+        replay continues. The drain before has the counters up to now, and states that nothing was recorded before."""
         with uninterrupted:
             self.drain("step")
             self.record(clear=True)
@@ -180,8 +183,8 @@ class Drains:
         events.window_opened.tell()
 
     def lists_failure(self) -> bool:
-        """Whether a request that failed while nothing is recorded has the allocator's list of blocks taken. A script
-        may fail, and go on, any number of times."""
+        """Whether to take the allocator's list of blocks for a request that failed outside the recorded steps. A script
+        may catch any number of such failures."""
         if self.recording or self.draining or not self.can_resume():
             return False
         if recorder.torch.cuda.is_current_stream_capturing():
@@ -199,8 +202,8 @@ class Drains:
     # When to drain.
 
     def between_steps(self, finished: int, window: Window) -> bool:
-        """Drains if enough has come together, and opens and closes windows. finished: steps so far. Returns whether
-        recording has begun again."""
+        """Drains if there are enough events, and opens and closes windows. finished: number of steps so far. Returns
+        whether recording has resumed."""
         if not recorder.cuda or recorder.level == SILENT:
             return False
         if self.recording and not window.holds(finished):
@@ -219,17 +222,18 @@ class Drains:
         return self._last_ns + _EVERY_NS
 
     def due(self) -> bool:
-        """Whether between_steps has something to do, even if no window begins."""
+        """Whether between_steps would drain even if no window begins."""
         return self.recording or time.monotonic_ns() >= self.due_ns()
 
     def check(self) -> None:
-        """Drains within a step only if its events wait too long, or would get out of hand."""
+        """Drains within a step, but only if its events have waited too long or are too many."""
         self._looks += 1
         if self._looks % _LOOK_EVERY == 0 and self.overdue():
             self.drain("full")
 
     def overdue(self) -> bool:
-        """Whether events have waited for long, or are many. Any thread may ask: the counters cover all devices."""
+        """Whether events have waited too long, or are too many. Any thread may call this: the counters cover all
+        devices."""
         if not self.recording or self.draining:
             return False
         waited = time.monotonic_ns() - self._last_ns
@@ -242,7 +246,8 @@ class Drains:
         return sum(map(sum, acts.values())) - sum(map(sum, self._told.values())) > most
 
     def quiet(self) -> bool:
-        """Whether no thread that needs no interpreter's lock, such as autograd's, allocates or frees at this moment."""
+        """Whether no thread that can run without the interpreter's lock, such as autograd's, allocates or frees at this
+        moment."""
         with freeze_threads():
             before, until = everywhere(), time.monotonic_ns() + _QUIET_NS
             while time.monotonic_ns() < until:
@@ -251,7 +256,7 @@ class Drains:
         return True
 
     def drain_on_request(self) -> bool:
-        """Drains for the collector; False in the middle of another drain."""
+        """Drains because the collector requested it. Returns False during another drain."""
         if self.draining:
             return False
         self.drain("request")
@@ -263,20 +268,20 @@ class Drains:
         """Takes the events since the last drain, and torch's counters at the same moment."""
         if self._drains_here() or not recorder.cuda or recorder.level == SILENT:
             return
-        with uninterrupted:  # while the ring is empty and the frame unwritten, the events are nowhere
+        with uninterrupted:  # between emptying the ring and writing the frame, the events exist nowhere else
             self._drain_in_turn(reason)
 
     def drain_alone(self) -> None:
-        """Drains on a thread that runs nothing else. It has no device of its own and asks none, since a query could
+        """Drains on a thread of the agent's own. This thread has no device, and queries none, since a query could
         create a context."""
         self.drain(_ALONE)
 
     def _drains_here(self) -> bool:
-        """Whether this thread is inside a drain of its own."""
+        """Whether this thread is draining."""
         return self.draining and self._by == get_ident()
 
     def _drain_in_turn(self, reason: str) -> None:
-        """First waits for another thread's drain: the one wanted now may be the last."""
+        """Waits for another thread's drain, then drains too: this drain may be the last."""
         if not self._turn.acquire(timeout=_WAIT):
             return
         try:
@@ -288,8 +293,8 @@ class Drains:
             self._turn.release()
 
     def _drain(self, reason: str) -> None:
-        """A drain that fails is reported, and a later one tries again: nothing is lost until the ring is emptied.
-        After several failures in a row, nothing is recorded any more."""
+        """A failed drain is reported, and a later one tries again: nothing is lost before the ring is emptied. After
+        several consecutive failures, recording ends."""
         self.draining, self._by = True, get_ident()
         began, count = time.monotonic_ns(), self.count
         try:
@@ -309,8 +314,8 @@ class Drains:
             self.spent_ns += self._last_ns - began
 
     def _take(self, reason: str, began: int) -> None:
-        """Events may be lost. torch has no call that takes them and empties the ring at once. Threads that run
-        without the interpreter's lock (autograd's, a process group's) may allocate or free in between."""
+        """Takes the events. Some may be lost. No call of torch both takes the events and empties the ring. Threads that
+        run without the interpreter's lock (autograd's, a process group's) may allocate or free in between."""
         if reason != _ALONE and recorder.torch.cuda.is_current_stream_capturing():
             return
         complete = True
@@ -319,7 +324,7 @@ class Drains:
         (events.drain_alone if reason == _ALONE else events.drain_begins).tell()
         if self.recording:
             with freeze_threads():
-                self._lost = self._lost or reason in _LISTS  # such a one is taken of an empty ring
+                self._lost = self._lost or reason in _LISTS  # such a list is taken with an empty ring
                 snapshot, stats = self._snapshot(reason in _LISTS)
                 if reason not in _LISTS:
                     self._lost = True
@@ -336,23 +341,23 @@ class Drains:
         recorder.mark(kinds.DRAIN_END, 0, self.count)
 
     def script_records(self, options: dict[str, Any] | None, keep: bool = False) -> None:
-        """The script begins or ends its own recording with these options. keep: what was drained since it began
-        still belongs to its recording; torch forgets the rest with each new one."""
+        """Called when the script begins or ends its own recording with these options. keep: events drained since it
+        began still belong to its recording. Otherwise torch forgets them."""
         if not keep:
             self.user_traces.clear()
         self.user_options = options
 
     def resume_after_script(self) -> None:
-        """Empties the ring if it was drained a moment ago and a call of the script came between."""
+        """Empties the ring if it was drained just before a call of the script."""
         with uninterrupted:
             self._lost = not self._emptied()
             if self._lost:
                 self._drain_in_turn(_LOST)
 
     def _snapshot(self, empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """A snapshot, and torch's counters of the same moment: none changed while it was taken. Another try loses
-        nothing, since the ring is emptied later. empty: the list of blocks is wanted, at a moment after which
-        the ring has every event. When its patience ends, it returns what there is, and the counters show that
+        """Takes a snapshot, and torch's counters from the same moment: they did not change while it was taken. Retrying
+        loses nothing, since the ring is emptied later. empty: take the list of blocks at a moment from which on the
+        ring has every event. When the time for tries ends, it returns the latest snapshot, and the counters show that
         events are missing.
         """
         until = time.monotonic_ns() + _PATIENCE_NS
@@ -370,7 +375,7 @@ class Drains:
                 return snapshot, stats
 
     def _emptied(self) -> bool:
-        """Empties the ring, and returns whether that was everything since the counters were last read."""
+        """Empties the ring. Returns whether nothing happened since the counters were last read."""
         self.record(clear=True)
         return none_since(self._at_drain, devices.acts())
 
@@ -393,7 +398,7 @@ class Drains:
 
     @guarded("keeping events for the script")
     def _keep_for_user(self, traces: list[Any]) -> None:
-        """Keeps what a script that records for itself would find in its own snapshot."""
+        """Keeps the drained events that the script's own snapshot must contain."""
         if self.user_options is None:
             return
         most = self.user_options.get("max_entries", recorder.settings.max_entries)
@@ -406,7 +411,7 @@ class Drains:
 
 
 def _paths_are_text() -> bool:
-    """Whether torch can report the paths of code: with a path that is not UTF-8 it takes no snapshot with stacks."""
+    """Whether torch can report the paths of code. If a path is not UTF-8, torch takes no snapshot with stacks."""
     try:
         "".join(map(str, [*sys.path, *sys.argv[:1]])).encode()
     except UnicodeEncodeError as error:
@@ -416,8 +421,8 @@ def _paths_are_text() -> bool:
 
 
 def _at_rest(until: int) -> Acts:
-    """Waits until no memory is taken or given back, and returns the counters. A snapshot of any other moment would
-    be useless, and costs a microsecond an event."""
+    """Waits until no memory is allocated or freed, and returns the counters. A snapshot of another moment would be
+    useless, and costs a microsecond for each event."""
     acts, equal = devices.acts(), 0
     while equal < _LOOKS and time.monotonic_ns() < until:
         acts, previous = devices.acts(), acts

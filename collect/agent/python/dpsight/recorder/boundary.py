@@ -1,6 +1,6 @@
-"""Which optimizer's update ends a step. With several (GANs) it is the one that updates least often, and of equals
-the one that came last. This is settled during warm-up, which a new optimizer begins again, since later changes
-would switch modes within a step. An optimizer that is no longer used (training in stages) is forgotten."""
+"""Which optimizer's update ends a step. With several optimizers, as in GANs, it is the one that updates least often,
+and among equals the latest. The choice is made during warm-up, since a later change would switch modes within a step. A
+new optimizer begins warm-up again. An optimizer that is no longer used, as in training in stages, is forgotten."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ class Boundary:
 
     def __init__(self) -> None:
         self.key: Hashable = None  # the optimizer whose updates end steps
-        self.updates: dict[Hashable, int] = {}  # of each optimizer
-        self._since = 0  # updates of other optimizers since the last one of that optimizer
-        self._most = 0  # the most there ever were
+        self.updates: dict[Hashable, int] = {}  # updates of each optimizer
+        self._since = 0  # updates of other optimizers since the last one of the chosen optimizer
+        self._most = 0  # the highest value of _since so far
 
     def is_new(self, key: Hashable) -> bool:
-        """Whether an optimizer has updated for the first time, and is not the first to do so. Call it before
+        """Whether this is the first update of an optimizer, and another optimizer has updated before. Call this before
         ends_step."""
         return key not in self.updates and self.key is not None
 
     def is_alone(self, key: Hashable) -> bool:
-        """Whether every update so far was of this optimizer."""
+        """Whether every update so far was made by this optimizer."""
         return len(self.updates) == 1 and key == self.key
 
     def ends_step(self, key: Hashable, warming: bool) -> bool:
-        """Counts an update; whether a step has ended with it."""
+        """Counts an update. Returns whether a step has ended with it."""
         counts = self.updates
         new = key not in counts
         counts[key] = counts.get(key, 0) + 1

@@ -1,9 +1,9 @@
-"""The recorder of this process: every hook reports to it. It owns the journal and the level (how much is recorded),
-and decides what follows from a failed hook and what state a forked child begins with.
+"""The recorder of this process: every hook reports to it. The recorder owns the journal and the level (how much is
+recorded). It decides what happens after a hook has failed, and the state in which a forked child begins.
 
-Marks say what the training was doing, and are numbered. Each mark's number is also set as the allocator's
-metadata, so every allocation carries the number of the last mark in its thread. No clock is needed to join the
-two.
+Marks record what the training was doing, and are numbered. Each mark's number is also set as the allocator's metadata,
+so every allocation has the number of the last mark of its thread. So marks and allocations can be joined without a
+clock.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from dpsight.recorder.settings import Settings
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
 
-# How much is recorded, each level with all that the ones below it have.
+# How much is recorded. Each level includes the levels below it.
 SILENT = 0  # nothing
-COUNTERS = 1  # updates and the ends of steps: one thread trains, and its steps have no phases (unphased_steps.py)
+COUNTERS = 1  # updates and steps' ends, if one thread trains in steps without phases (unphased_steps.py)
 PHASES = 2  # forward, backward, optimizers, zero_grad: bare steps
-MODULES = 3  # the calls of modules too, forward and backward
-TAGS = 4  # and where tensors lie, which needs CUDA
+MODULES = 3  # also the calls of modules, forward and backward
+TAGS = 4  # also the addresses of tensors, which needs CUDA
 
 _pack = struct.Struct("<IHBBqQQ").pack_into
 _now = time.time_ns
 _ident = threading.get_ident
-# Until a journal is open, numbers exceed every limit. A thread may take a number then and compare it with the limit
-# only after another thread has opened the journal. It must not overwrite the first marks.
+# Before a journal is open, mark numbers start above every limit. A thread may take a number then and compare it with
+# the limit only after another thread has opened the journal. Such a thread must not overwrite the first marks.
 _UNOPENED = 1 << 40
-_LONGEST = 500  # characters of an error
+_LONGEST = 500  # characters of an error that are recorded
 _TAKEN_OUT = "it is taken out, and the rest goes on"
 
 
 class Recorder:
-    """Writes marks and frames. Plain attributes: hooks read them millions of times."""
+    """Writes marks and frames. Its attributes are plain, since hooks read them millions of times."""
 
     __slots__ = (
         "_count",
@@ -81,40 +81,40 @@ class Recorder:
         self.settings = Settings(os.environ)
         self.torch: Any = None
         self.forks = 0
-        self._lock = threading.RLock()  # of the process, whatever is recorded
+        self._lock = threading.RLock()  # belongs to the process, and survives starting over
         self._parts: list[Any] = []
-        self._once: set[str] = set()  # what was done that no process can undo
+        self._once: set[str] = set()  # actions of this process that cannot be undone
         self._on_request: list[Callable[[], bool]] = []
         self._reported: set[str] = set()
-        self.out: set[str] = set()  # hooks that have failed
-        self._failures: list[dict[str, Any]] = []  # of hooks
+        self.out: set[str] = set()  # names of hooks that have failed
+        self._failures: list[dict[str, Any]] = []  # failures of hooks
         self._begin()
 
     def _begin(self) -> None:
-        """Sets the state that each process has of its own."""
+        """Sets the state that belongs to one process."""
         self.pid = os.getpid()
-        self.cuda = False  # CUDA is initialised
-        self.tagging = not self.settings.bare  # tags are possible at all
+        self.cuda = False  # whether CUDA is initialised
+        self.tagging = not self.settings.bare  # whether tags are possible
         self.level = PHASES if self.settings.bare else MODULES
-        # The training thread, at level COUNTERS, at which the other threads are recorded as at PHASES; else 0.
+        # The training thread at level COUNTERS, else 0. At that level, other threads are recorded as at PHASES.
         self.unphased_thread = 0
         self.journal: Journal | None = None
         self._failures_written = 0
         self._map: Any = None
-        self._limit = 0  # marks that there is room for; 0 = no journal is open
+        self._limit = 0  # number of marks for which there is room; 0 = no journal is open
         self._count = itertools.count(_UNOPENED).__next__
         self._threads: dict[int, int] = {}
         self._names: dict[str, int] = {}
-        self._texts: list[str] = [""]  # by number
+        self._texts: list[str] = [""]  # names by number
         self._unwritten_names: list[tuple[int, str]] = []
-        # torch's, once CUDA is initialised: a call before would initialise it.
+        # torch's function, once CUDA is initialised: calling it before would initialise CUDA.
         self._set_metadata: Callable[[str], None] | None = None
 
     # The level.
 
     def set_level(self, level: int, unphased_thread: int = 0) -> None:
-        """From here on this much is recorded, or as much of it as this process can."""
-        with self._lock:  # another thread may fail meanwhile
+        """Sets the level from now on, as far as this process can record it."""
+        with self._lock:  # another thread's failure may change it meanwhile
             if self.level == SILENT:
                 return
             if level >= MODULES:
@@ -127,13 +127,13 @@ class Recorder:
         return self.unphased_thread == _ident()
 
     def cuda_starts(self, tagging: bool) -> None:
-        """CUDA is initialised. tagging: its allocator tells which block is which."""
+        """Called when CUDA is initialised. tagging: whether the allocator's events tell which block is which."""
         self.cuda = True
         self.tagging = self.tagging and tagging
         self.set_level(self.level, self.unphased_thread)
 
     def silence(self) -> None:
-        """From here on nothing is recorded: no mark has room, and no allocation is given a mark's number."""
+        """Ends recording: marks no longer have room, and allocations get no mark's number."""
         self._mute()
         events.silenced.tell()
 
@@ -145,19 +145,19 @@ class Recorder:
             self._set_metadata = None
 
     def installs_into(self, torch: Any) -> None:
-        """This is the torch that is recorded."""
+        """Sets the torch that is recorded."""
         self.torch = torch
 
     def first(self, what: str) -> bool:
-        """Whether this is the first time in this process that something is done which cannot be undone."""
+        """Whether this process does something for the first time. Such an action cannot be undone."""
         if what in self._once:
             return False
         self._once.add(what)
         return True
 
     def begin_anew(self, settings: Settings | None) -> None:
-        """Records this process from here on as if it had just begun, into another journal. None = recording ends,
-        and nothing recorded so far is kept."""
+        """Starts over: from now on this process is recorded as if it had just begun, into another journal. None ends
+        recording, and nothing recorded so far is kept."""
         with uninterrupted, self._lock:
             journal = self.journal
             self.settings = settings or Settings({})
@@ -174,12 +174,12 @@ class Recorder:
     # Failures.
 
     def hook_failed(self, what: str, error: BaseException, opens: tuple[int, ...] = (), then: str = _TAKEN_OUT) -> None:
-        """Removes a failed hook and all that is guarded by its name. The rest goes on. This is reported once, on
-        stderr and in the journal. opens: the kinds of the spans that it would have closed. then: what follows
-        from the failure."""
+        """Removes a failed hook, and all others guarded by its name. All other hooks continue. The failure is reported
+        once, on stderr and in the journal. opens: the kinds of spans that the hook would have closed. then: the
+        consequence, in words."""
         if by_script(error):
             raise error
-        with uninterrupted, self._lock:  # hooks of several threads may fail at once
+        with uninterrupted, self._lock:  # hooks of several threads may fail at the same time
             if what in self.out:
                 return
             self.out.add(what)
@@ -191,11 +191,11 @@ class Recorder:
             events.hook_failed.tell(opens)
 
     def failed(self, what: str, error: BaseException) -> None:
-        """Reports, once, an error inside the agent that makes recording impossible, and then records nothing."""
+        """Reports, once, an error of the agent that makes recording impossible, and ends recording."""
         if by_script(error):
             raise error
         if self.journal is not None and self.level != SILENT:
-            with contextlib.suppress(Exception):  # it may be the journal that has failed
+            with contextlib.suppress(Exception):  # the journal itself may have failed
                 if isinstance(error, OSError) and error.errno:
                     self.journal.say_failed(error.errno)
                 self.journal.json(kinds.FRAME_FAILURE, self._failure(what, error, fatal=True))
@@ -209,13 +209,13 @@ class Recorder:
         return {"hook": what, "error": text[:_LONGEST], "time_ns": _now(), "fatal": fatal}
 
     def _write_failures(self) -> None:
-        """Writes the failures that are not written yet. A forked child's journal also has its parent's."""
+        """Writes failures that were not written yet. A forked child's journal also has its parent's failures."""
         while self._failures_written < len(self._failures):
             self._failures_written += 1
             self.frame(kinds.FRAME_FAILURE, self._failures[self._failures_written - 1])
 
     def spared(self, what: str, error: BaseException) -> None:
-        """Says once that something failed which the rest goes on without."""
+        """Reports, once, a failure that does not affect the rest of recording."""
         if by_script(error):
             raise error
         self._say(what, "the agent goes on without", error)
@@ -229,7 +229,7 @@ class Recorder:
     # Marks.
 
     def mark(self, kind: int, flags: int = 0, a: int = 0, b: int = 0) -> int:
-        """Writes a mark and returns its number, 0 if nothing is recorded."""
+        """Writes a mark and returns its number, or 0 if nothing is recorded."""
         k = self._count()
         if k >= self._limit:
             return self._grow(kind, flags, a, b, k)
@@ -238,7 +238,7 @@ class Recorder:
         except KeyError:
             thread = self._thread()
         _pack(self._map, k << 5, k, thread, kind, flags, _now(), a, b)
-        set_metadata = self._set_metadata  # another thread may take it away meanwhile
+        set_metadata = self._set_metadata  # another thread may reset it meanwhile
         if set_metadata is not None:
             set_metadata(str(k))
         if self._map[REQUEST_OFFSET] == REQUESTED:
@@ -246,16 +246,16 @@ class Recorder:
         return k
 
     def _thread(self) -> int:
-        """The number of a thread that has made no mark yet."""
+        """Returns the number of a thread that has made no mark yet."""
         with self._lock:
             return self._threads.setdefault(_ident(), len(self._threads) & 0xFFFF)
 
     def _grow(self, kind: int, flags: int, a: int, b: int, k: int) -> int:
-        """The slow road of mark: opens the journal, or adds a segment to it."""
+        """The slow part of mark(): opens the journal, or adds a segment to it."""
         if self.level == SILENT:
             return 0
         with uninterrupted, self._lock:
-            if self.level == SILENT:  # another thread has failed meanwhile
+            if self.level == SILENT:  # another thread's failure has ended recording meanwhile
                 return 0
             try:
                 journal = self.journal
@@ -274,7 +274,7 @@ class Recorder:
         return k
 
     def replace_metadata(self, old: Callable[[str], None], new: Callable[[str], None]) -> None:
-        """From here on marks call another function, if they have called this one."""
+        """Replaces the function that marks call, if it is still the old one."""
         with self._lock:
             if self._set_metadata is old:
                 self._set_metadata = new
@@ -284,14 +284,15 @@ class Recorder:
         return self._threads
 
     def set_metadata(self, function: Callable[[str], None] | None) -> None:
-        """From here on marks set the allocator's metadata, or no longer do."""
+        """Sets the function that puts a mark's number into the allocator's metadata; None turns that off."""
         with self._lock:
             self._set_metadata = function if self.level != SILENT else None
 
     # The journal.
 
     def open_journal(self) -> bool:
-        """Opens the journal at the first mark: launchers, compile workers and tools that only import torch stay out."""
+        """Opens the journal at the first mark, so that launchers, compile workers and tools that only import torch have
+        none."""
         with uninterrupted, self._lock:
             if self.journal is not None:
                 return self.level != SILENT
@@ -336,7 +337,7 @@ class Recorder:
         }
 
     def frame(self, kind: int, value: Any) -> None:
-        """Writes a frame: bytes unchanged, anything else as JSON. Opens the journal if need be."""
+        """Writes a frame: bytes as they are, other values as JSON. It opens the journal if necessary."""
         if (self.journal is None and not self.open_journal()) or self.level == SILENT or self.journal is None:
             return
         try:
@@ -350,17 +351,17 @@ class Recorder:
     # Names.
 
     def name(self, text: str) -> int:
-        """The number of a name, written at once: a mark whose name is lost says little."""
+        """Returns the number of a name and writes the name at once, since a mark without its name says little."""
         number = self.tag_name(text)
         if self._unwritten_names:
             self.write_names()
         return number
 
     def tag_name(self, text: str) -> int:
-        """The number of a name for tags, written before the tags that use it."""
+        """Returns the number of a name for tags. The name is written before the tags that use it."""
         number = self._names.get(text)
         if number is None:
-            written = str(text)  # a script may name a mark by a number
+            written = str(text)  # a script may use a number as a mark's name
             with uninterrupted, self._lock:
                 number = self._names[text] = len(self._texts)
                 self._texts.append(written)
@@ -368,62 +369,64 @@ class Recorder:
         return number
 
     def text(self, number: int) -> str:
-        """The name with this number."""
+        """Returns the name with this number."""
         return self._texts[number]
 
     def write_names(self) -> None:
-        """Writes the names that no frame has yet."""
+        """Writes the names that are in no frame yet."""
         with uninterrupted, self._lock:
             names, self._unwritten_names = self._unwritten_names, []
             if names:
                 self.frame(kinds.FRAME_NAMES, {"names": names})
 
-    # The collector's request for a drain.
+    # The collector's requests for a drain.
 
     def on_request(self, callback: Callable[[], bool]) -> None:
-        """Has callback called when the collector asks for a drain; it says whether it could."""
+        """Arranges that callback is called when the collector requests a drain. It returns whether it could drain."""
         self._on_request.append(callback)
 
     def _answer(self) -> None:
-        """Clears the word only when the drain is on disk: the collector's next signal may end this process."""
+        """Clears the request word, but only when the drain is on disk: the collector's next signal may end this
+        process."""
         word = self._map
         asked = word[REQUEST_OFFSET]
-        word[REQUEST_OFFSET] = ANSWERING  # the drain's own marks must not answer again
+        word[REQUEST_OFFSET] = ANSWERING  # the drain's own marks must not answer the request again
         left = 0
         try:
             for callback in self._on_request:
                 if not callback():
-                    left = asked  # within another drain, which is not on disk either: the mark after it answers
+                    left = asked  # this is within another drain, not yet on disk: the mark after that one answers
         finally:
             word[REQUEST_OFFSET] = left
 
     # Forked children.
 
     def part(self, make: Callable[[], _T]) -> _T:
-        """Creates an instance that holds state of this process. A forked child gets a new one. If the class has
-        abandon(), the child first calls it on the inherited instance to release what belongs to the parent."""
+        """Creates an object with state of this process. A forked child gets a new object. If the class has abandon(),
+        the child first calls it on the inherited object, to release what belongs to the parent."""
         made = make()
         self._parts.append(made)
         return made
 
     def after_fork(self) -> None:
-        """A child begins again. If its parent had initialised CUDA, the child cannot use it and stays silent."""
+        """Begins again in a forked child. If its parent had initialised CUDA, the child cannot use it and stays
+        silent."""
         silent = self.cuda or self.level == SILENT or self.settings.alone
         uninterrupted.forget()
         if self.journal is not None:
             self.journal.abandon()
         self.forks += 1
-        self._lock = threading.RLock()  # the parent's may be held by a thread that is not here
+        self._lock = threading.RLock()  # in the parent, a thread that the child lacks may hold it
         self._begin()
         if silent:
-            self._mute()  # and reports nothing: what the parent has turned on, also in torch, belongs to the parent
+            self._mute()  # reports nothing: what the parent turned on, also in torch, belongs to the parent
         self._renew_parts()
 
     def _renew_parts(self) -> None:
         for part in self._parts:
             if hasattr(part, "abandon"):
                 part.abandon()
-            part.__init__()  # all else refers to this object
+            part.__init__()  # all other code refers to this object
 
 
 recorder = Recorder()
@@ -438,16 +441,16 @@ events.Event.failed = staticmethod(_listener_failed)
 
 
 def guarded(what: str, fatal: bool = False, otherwise: Any = None, opens: tuple[int, ...] = ()) -> Callable[[_F], _F]:
-    """Decorates a hook, which must not break the script. If it fails, the recorder reports that once, and
-    everything guarded by the same name is removed: from then on it returns otherwise. opens: the kinds of the
-    spans that it opens and closes. fatal=True: recording ends, since it is impossible without the hook."""
+    """Decorates a hook, so that its failure cannot break the script. If a hook fails, the recorder reports that once,
+    and removes everything guarded by the same name: those functions then return otherwise. opens: the kinds of spans
+    that the hook opens and closes. fatal: recording ends if the hook fails, since it is impossible without it."""
     out = recorder.out
 
     def decorate(function: _F) -> _F:
         @functools.wraps(function)
         def guard(*args: Any, **kwargs: Any) -> Any:
             if what in out:
-                if opens:  # on this thread too, if it has failed on another
+                if opens:  # it may have failed on another thread
                     events.hook_failed.tell(opens)
                 return otherwise
             try:

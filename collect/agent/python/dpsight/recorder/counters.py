@@ -1,4 +1,4 @@
-"""torch's own counters of device memory, by device: a drain's events must agree with them."""
+"""Reads torch's own counters of device memory, by device. The events of a drain must agree with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYS = [
     for part in parts
 ]
 FLAT_KEYS = ("num_alloc_retries", "num_ooms")
-# Counters that rise with every event except a snapshot's.
+# Counters that each event increases, except a snapshot.
 _ACTS = (
     ("allocation", "allocated"),
     ("allocation", "freed"),
@@ -30,7 +30,7 @@ _ACTS = (
     ("segment", "freed"),
 )
 Acts = dict[int, tuple[int, ...]]
-"""How often the memory of each device was taken and given back."""
+"""By device: how often memory was allocated and freed."""
 
 
 class Devices:
@@ -41,7 +41,7 @@ class Devices:
         self._told: set[int] = set()
 
     def news(self) -> list[int]:
-        """Those that were not told of before."""
+        """Devices that were not returned before."""
         if len(self._told) == len(self.seen):
             return []
         new = sorted(self.seen - self._told)
@@ -49,14 +49,14 @@ class Devices:
         return new
 
     def counters(self, events: list[int], all_devices: bool) -> list[dict[str, Any]]:
-        """The counters of every used device, or of all. events: how many events each has."""
+        """The counters of every used device, or of all. events: the number of events by device."""
         out = []
         for device in range(recorder.torch.cuda.device_count()):
             n = events[device] if device < len(events) else 0
             if not (all_devices or n or device in self.seen or device == private.current_device()):
                 continue
             nested = private.memory_stats(device)
-            if nested["allocation"]["all"]["allocated"]:  # an event tells little: a snapshot is one, on every device
+            if nested["allocation"]["all"]["allocated"]:  # events alone do not show use: snapshots are events too
                 self.seen.add(device)
             flat = {key: nested[group]["all"][part] for key, group, part in KEYS}
             flat.update({key: nested[key] for key in FLAT_KEYS})
@@ -64,12 +64,12 @@ class Devices:
         return out
 
     def acts(self) -> Acts:
-        """How often the memory of each device in use was taken and given back so far."""
+        """By device in use: how often memory was allocated and freed so far."""
         return {device: _acts(device) for device in {*self.seen, private.current_device()}}
 
 
 def everywhere() -> Acts:
-    """How often the memory of each device was taken and given back so far, whichever is the current one."""
+    """By device: how often memory was allocated and freed so far. It works with any current device."""
     return {device: _acts(device) for device in range(recorder.torch.cuda.device_count())}
 
 
@@ -79,12 +79,12 @@ def _acts(device: int) -> tuple[int, ...]:
 
 
 def total_allocated() -> int:
-    """The bytes that were taken since the process began, on all devices: given back or not."""
+    """The bytes allocated on all devices since the process began, including those freed since."""
     return _total("allocated")
 
 
 def total_freed() -> int:
-    """The bytes that were given back since the process began, on all devices."""
+    """The bytes freed on all devices since the process began."""
     return _total("freed")
 
 
@@ -94,7 +94,7 @@ def _total(part: str) -> int:
 
 
 def none_since(before: Acts, after: Acts) -> bool:
-    """Whether no memory was taken or given back in between."""
+    """Whether no memory was allocated or freed between two readings."""
     never = (0,) * len(_ACTS)
     return all(before.get(device, never) == acts for device, acts in after.items())
 

@@ -1,11 +1,11 @@
-"""Drains by the clock and by count, whatever the script does. A script that trains nothing ends no step, and one
-that calls no module reaches no hook. Its events would stay in the process, where they take memory and a kill
-loses them.
+"""Drains by time and by number of events, independently of the script. A script that does not train ends no step, and
+one that calls no module reaches no hook. Without this module its events would stay in the process, where they take
+memory and a kill loses them.
 
-The drain itself runs on the main thread, between two of its lines (Py_AddPendingCall, as signal handlers do),
-when none of its own allocations is under way. A drain on another thread would lose events whenever the main
-thread allocates without the interpreter's lock, as in backward. That happens only if the main thread reaches no
-line, because it sleeps or waits for another thread, and then only while nothing is allocated."""
+The drain runs on the main thread, between two lines (Py_AddPendingCall, as signal handlers do), and so not during one
+of that thread's allocations. A drain on another thread would lose events whenever the main thread allocates without the
+interpreter's lock, as in backward. A drain runs on another thread only if the main thread reaches no line, because it
+sleeps or waits for another thread, and then only while nothing is allocated."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dpsight.recorder.allocator import drains
 from dpsight.recorder.core import SILENT, guarded, recorder
 
 _WHAT = "draining by the clock"
-_LOOK = 0.2  # s, between two looks at the clock and at the counters
-_PATIENCE_NS = 1_000_000_000  # for which the main thread may come to no line
+_LOOK = 0.2  # s between two looks at the clock and at the counters
+_PATIENCE_NS = 1_000_000_000  # how long the main thread may reach no line
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _OURS = __name__.partition(".")[0] + "."
 _sleep, _now = time.sleep, time.monotonic_ns
@@ -34,11 +34,11 @@ class DrainTimer:
     """The thread that requests drains. It is not one of the threading module's, since the script may count those."""
 
     def __init__(self) -> None:
-        self._turn: object = None  # of the thread that looks
-        self._asked_ns = 0  # 0 = the main thread has answered
+        self._turn: object = None  # belongs to the thread that looks
+        self._asked_ns = 0  # when a drain was requested; 0 = the main thread has answered
 
     def install(self) -> None:
-        """Begins with the recording."""
+        """Starts the thread when recording starts."""
         events.cuda_ready.subscribe(self._begin)
 
     def _begin(self) -> None:
@@ -63,8 +63,8 @@ class DrainTimer:
             drains.drain_alone()
 
     def answer(self) -> None:
-        """The main thread has reached a line. If that line is the agent's, or a drain is under way, the next look
-        asks again."""
+        """Called when the main thread has reached a line. If that line is the agent's, or a drain is running, the next
+        look requests a drain again."""
         self._asked_ns = 0
         frame = sys._getframe(2)
         if _is_ours(frame) or uninterrupted.entered() or not drains.overdue():
@@ -78,8 +78,8 @@ def _is_ours(frame: FrameType | None) -> bool:
 
 
 def _called(_argument: Any) -> int:
-    """What the interpreter calls. An exception raised here could not be caught, so it is raised at the script's
-    next line."""
+    """The interpreter calls this function. An exception raised here could not be caught, so it is raised at the
+    script's next line."""
     try:
         timer.answer()
     except BaseException as error:

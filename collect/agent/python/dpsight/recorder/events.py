@@ -1,6 +1,6 @@
-"""Events that hooks report in addition to marks, for listeners that then look at tensors (taggers/), and the
-recorder's own events. A hook knows none of the listeners. They are called in the order in which agent.py
-subscribes them."""
+"""Events that hooks report in addition to marks, for listeners that then look at tensors (taggers/), and events of
+the recorder itself. Hooks do not know the listeners. Listeners are called in the order in which agent.py subscribes
+them."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Any, ClassVar
 
 
 class Event:
-    """Something that happens again and again."""
+    """An event that may happen many times. Listeners subscribe to it."""
 
     __slots__ = ("_listeners",)
 
-    failed: ClassVar[Callable[[Callable[..., Any], Exception], None]]  # what becomes of a listener that fails
+    failed: ClassVar[Callable[[Callable[..., Any], Exception], None]]  # called when a listener fails
 
     def __init__(self) -> None:
         self._listeners: list[Callable[..., Any]] = []
 
     def subscribe(self, listener: Callable[..., Any]) -> None:
-        """Has listener called whenever it happens."""
+        """Calls listener whenever the event happens."""
         self._listeners.append(listener)
 
     def unsubscribe(self, listener: Callable[..., Any]) -> None:
-        """Has listener called no more, if it was."""
+        """Stops calling listener."""
         self._listeners = [other for other in self._listeners if other is not listener]
 
     def forget(self) -> None:
-        """Nobody listens any more."""
+        """Removes all listeners."""
         self._listeners.clear()
 
     def tell(self, *what: Any) -> None:
-        """The event happens. A listener that fails stops neither later listeners nor the reporting hook. It is not
-        called again."""
+        """Calls the listeners, since the event has happened. A listener that fails stops neither later listeners nor
+        the reporting hook. It is not called again."""
         for listener in self._listeners:
             try:
                 listener(*what)
@@ -41,80 +41,80 @@ class Event:
                 self._listeners = [other for other in self._listeners if other is not listener]
 
 
-# Of the recorder.
+# Events of the recorder.
 journal_opened = Event()  # () The first mark has been written.
-cuda_starts = Event()  # (native) CUDA was initialised, before its mark is written; native: by torch's own allocator.
+cuda_starts = Event()  # (native) CUDA was initialised, its mark is not written yet; native: with torch's own allocator.
 cuda_ready = Event()  # () The first checkpoint is written.
 drain_begins = Event()  # () The mark of a drain is written: buffered tags go to the journal.
-drain_alone = Event()  # () The same, on a thread of the recorder's own: nothing may be asked of the device.
-counters_written = Event()  # () The events and the counters are written too.
+drain_alone = Event()  # () A drain begins on a thread of the recorder's own: nothing may be asked of the device.
+counters_written = Event()  # () A drain's events and counters are written.
 devices_seen = Event()  # (ordinals) These devices are in use for the first time.
 hook_failed = Event()  # (kinds) A hook that opens spans of these kinds has failed, and will close none of them.
-silenced = Event()  # () Nothing is recorded from here on: this process is not, or its recording has failed.
+silenced = Event()  # () Recording has ended: this process is not recorded, or its recording has failed.
 window_opened = Event()  # () Recording has begun again: earlier tags are not in the journal.
 
-# Of steps.
+# Events of steps.
 step_ended = Event()  # (number) A step's last mark is written; number: how many steps have ended.
-step_begins = Event()  # (number, recorded) The next begins soon, drains are done; recorded: this step or the last.
+step_begins = Event()  # (number, recorded) The next step begins soon, after drains; recorded: this step or the last is.
 
 # Events of forward; not in steps without phases.
 model_called = Event()  # (module, args) The outermost call has begun, not in backward.
-model_returned = Event()  # (kwargs, out) It has ended; out is None if it raised.
+model_returned = Event()  # (kwargs, out) The outermost call has ended; out is None if it raised.
 module_called = Event()  # (args, kwargs, serial) A call inside another has begun, at level MODULES or above.
 module_returned = Event()  # (out, call, calls) A call has ended, at level MODULES or above; calls: the calls around it.
 
-# Of the script.
+# Events of the script.
 line_reached = Event()  # () A line of the user's own code, if lines are followed; not every one: see script_lines.py.
 
-# Of backward.
+# Events of backward.
 run_begins = Event()  # (roots) Any run is about to be marked, nested ones and torch.func's too.
-run_ended = Event()  # () It has ended, before its mark.
+run_ended = Event()  # () Any run has ended, before its mark.
 backward_begins = Event()  # (roots) An outermost run is about to be marked, at level TAGS.
-backward_ended = Event()  # (released) It has ended, at level TAGS; released: it has released its whole graph.
+backward_ended = Event()  # (released) It has ended, at level TAGS; released: the run has released its whole graph.
 graph_made = Event()  # (roots, gradients) An outermost run has made its gradients differentiable, at level TAGS.
 transform_runs = Event()  # (roots) A run inside torch.func is about to be marked, at level TAGS.
 transform_ran = Event()  # (inputs, gradients) A run inside torch.func has made these gradients of these, at level TAGS.
 recompute_ended = Event()  # (roots) A reentrant checkpoint has recomputed these, at level TAGS.
-block_recomputed = Event()  # (tensors) Another checkpoint has, at level TAGS: backward holds them, though no node does.
+block_recomputed = Event()  # (tensors) Another checkpoint has, at level TAGS: backward holds these, but no node does.
 
-# Of DDP.
-buckets_due = Event()  # (reducer) It may be about to make its buckets again.
-buckets_made = Event()  # (reducer) It has made them anew.
+# Events of DDP.
+buckets_due = Event()  # (reducer) The reducer may be about to make its buckets again.
+buckets_made = Event()  # (reducer) The reducer has made its buckets again.
 
-# Of optimizers.
+# Events of optimizers.
 update_begins = Event()  # (optimizer) At level TAGS.
 update_ended = Event()  # (optimizer) At level TAGS, before its mark.
 compiled_update_begins = Event()  # (optimizer) A compiled step begins. torch runs none of its hooks around it.
 compiled_update_ended = Event()  # (optimizer)
 
 # Events of libraries of differential privacy and of torch's expanded weights; all but the first two at level TAGS.
-dp_imported = Event()  # (adapter) A library is there.
-dp_configured = Event()  # (facts) An optimizer or an engine was made, which says this of privacy.
+dp_imported = Event()  # (adapter) A library was imported.
+dp_configured = Event()  # (facts) An optimizer or an engine was made, with these facts about privacy.
 dp_phase_begins = Event()  # (parameters, phase) "clip", "accumulate" or "noise" has begun for these parameters.
-dp_phase_ended = Event()  # (parameters, phase) Its end is about to be marked.
-dp_clips = Event()  # (parameter) Clipping asks for its per-sample gradients.
-dp_noise_made = Event()  # (noise) For one parameter after the other.
+dp_phase_ended = Event()  # (parameters, phase) The end of such a phase is about to be marked.
+dp_clips = Event()  # (parameter) Clipping asks for the parameter's per-sample gradients.
+dp_noise_made = Event()  # (noise) Noise was made, for one parameter after another.
 activations_kept = Event()  # (module) A forward hook has kept the inputs of a layer; in a bare evaluation as well.
 sampler_begins = Event()  # (module) Norms or per-sample gradients of a layer are about to be computed.
-sampler_ended = Event()  # (module) They have been.
+sampler_ended = Event()  # (module) Norms or per-sample gradients of the layer have been computed.
 sample_made = Event()  # (parameter, tensor) Per-sample gradients of a parameter, which may be copied to another place.
-sample_set = Event()  # (parameter) They hang on the parameter now.
+sample_set = Event()  # (parameter) Per-sample gradients are attached to the parameter now.
 
-# Of ranks, at level TAGS.
+# Events of ranks, at level TAGS.
 group_gathered = Event()  # (group) FSDP2 has gathered a group's parameters.
-group_scattered = Event()  # (group) It has scattered their gradients.
+group_scattered = Event()  # (group) FSDP2 has scattered a group's gradients.
 
-# Of requests.
+# Events of failed requests.
 request_failed = Event()  # () The error of a request that failed is about to reach the script.
 
-# Of the end.
+# Events of the process's end.
 uncaught = Event()  # (traceback) An exception is about to end the process; its frame is not written.
-exit_begins = Event()  # () The process is about to end, and the last drain to come.
-process_ends = Event()  # () The last drain is done.
+exit_begins = Event()  # () The process is about to end. The last drain has not been made.
+process_ends = Event()  # () The last drain of the process is done.
 
 
 def forget_listeners() -> None:
-    """Takes back every subscription."""
+    """Removes the listeners of all events."""
     for event in globals().values():
         if isinstance(event, Event):
             event.forget()

@@ -1,4 +1,4 @@
-"""A moment in which no other thread of Python allocates on the device or frees there."""
+"""Makes a moment in which no other Python thread allocates or frees device memory."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from contextlib import contextmanager
 
 from dpsight.recorder.core import recorder
 
-_LONG = 60.0  # s, between two unrequested changes of thread
+_LONG = 60.0  # s between two forced switches of threads
 
 
 class Freeze:
-    """Which threads are inside freeze_threads(), and what the script had set before."""
+    """The threads that are inside freeze_threads(), and the script's own settings."""
 
     def __init__(self) -> None:
-        self._inside: list[None] = []  # one for each thread
-        self._usual = (0.005, True)  # how often threads change, and whether garbage is collected
+        self._inside: list[None] = []  # one entry for each such thread
+        self._usual = (0.005, True)  # the interval between switches of threads, and whether garbage is collected
 
     @contextmanager
     def threads(self) -> Iterator[None]:
-        """No other thread is given the interpreter's lock that does not find it free: most then wait at their next
-        line. And no garbage is collected: tensors may be among it."""
+        """A context in which the interpreter's lock is not passed on to another thread by force. Most threads then wait
+        at their next line. No garbage is collected either, since it may contain tensors."""
         usual = sys.getswitchinterval(), gc.isenabled()
         if not self._inside and usual[0] < _LONG:  # the last of several threads restores the script's value
             self._usual = usual
@@ -42,7 +42,7 @@ class Freeze:
             gc.enable()
 
     def abandon(self) -> None:
-        """The thread that would have given it back is the parent's."""
+        """Restores nothing: the thread that would have restored the settings is the parent's."""
         if self._inside:
             self._thaw()
 

@@ -1,6 +1,6 @@
-"""The memory of this process on the host: resident, and page-locked by torch. It is read at the marks between
-phases of instrumented steps and at the ends of bare ones, so that growth has a phase. Steps without phases have
-no reading of their own: their growth lies between two others."""
+"""Records this process's memory on the host: resident memory, and torch's page-locked memory. It is read at the marks
+between phases of instrumented steps and at the ends of bare steps, so that growth can be assigned to a phase. Steps
+without phases have no reading of their own, and their growth lies between two readings of other steps."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from dpsight import kinds
 from dpsight.recorder.core import COUNTERS, MODULES, recorder
 
-_NOTE = struct.Struct("<IIqq")  # mark, nothing, resident bytes, page-locked bytes (-1 = not known)
+_NOTE = struct.Struct("<IIqq")  # mark, padding, resident bytes, page-locked bytes (-1 = unknown)
 _UNKNOWN = -1
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class Resident:
-    """What the kernel says about this process. From the first reading on it keeps the file open: opening it would
-    take longer than reading it."""
+    """Reads the kernel's figures for this process. After the first reading the file stays open, since opening it takes
+    longer than reading it."""
 
     __slots__ = ("_file",)
 
@@ -27,7 +27,7 @@ class Resident:
         self._file = -1
 
     def bytes(self) -> int | None:
-        """The resident memory; None where nobody knows."""
+        """The resident memory, or None if the system does not tell."""
         try:
             if self._file < 0:
                 self._file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
@@ -43,25 +43,26 @@ class Resident:
 
 
 def pinned_bytes(torch: Any) -> int | None:
-    """The page-locked memory of torch, in use or cached; None if this torch does not count it."""
+    """torch's page-locked memory, in use or cached, or None if this torch does not count it."""
     stats = getattr(torch.cuda, "host_memory_stats_as_nested_dict", dict)()
     return (stats.get("allocated_bytes") or {}).get("current") if stats else None
 
 
 class HostMemory:
-    """What was read, and is not written yet."""
+    """The readings that are not written yet."""
 
     def __init__(self) -> None:
         self._resident = Resident()
-        # Several threads may read: each adds and takes in one go, without a lock.
+        # Several threads may read: each appends, and takes, in one operation that needs no lock.
         self._notes: deque[bytes] = deque()
 
     def abandon(self) -> None:
-        """What is open is the parent's, or of a recording that has ended."""
+        """Drops the open file of the parent, or of a recording that has ended."""
         self._resident.close()
 
     def phase(self, k: int) -> None:
-        """Reads at a mark between phases, in instrumented steps: in bare ones it would be in their times."""
+        """Reads at a mark between phases, but only in instrumented steps: in a bare step the reading would be part of
+        its time."""
         if k and recorder.level >= MODULES:
             self._read(k)
 

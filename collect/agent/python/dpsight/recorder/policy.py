@@ -1,5 +1,5 @@
-"""Steps as the agent sees them while they happen, to choose when it drains and how much it records. The exact steps
-of a run are determined offline, from all marks."""
+"""Follows steps while they happen, to decide when the agent drains and how much it records. Ingest determines a run's
+exact steps later, from all marks."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from dpsight.recorder.timing import stamps
 from dpsight.recorder.unphased_steps import NOWHERE, unphased
 from dpsight.recorder.windows import windows
 
-# An instrumented step of a few milliseconds takes up to twice as long as a bare one. This many pairs of both show
-# what recording costs and where memory is. In a longer window one instrumented step in so many shows whether that
-# changes. Later windows are short and should show what is new, so they have more instrumented steps.
+# An instrumented step of a few milliseconds takes up to twice as long as a bare one. This many pairs of an instrumented
+# and a bare step show what recording costs and where memory is. Later in a window, one instrumented step in _THEN shows
+# whether that changes. Later windows are short and should show what is new, so a larger share of their steps is
+# instrumented.
 _PAIRS = 10
 _THEN = 32
 _LATER = 8
@@ -30,7 +31,7 @@ _UNPHASED_WITHOUT = (kinds.BACKWARD_BEGIN, kinds.DP_STEP_BEGIN, kinds.SCALER_BEG
 
 
 class Steps:
-    """Counts steps. A step ends when its boundary optimizer has updated, or where the script says so."""
+    """Counts steps. A step ends when its boundary optimizer has updated, or where the script calls dpsight.step()."""
 
     __slots__ = (
         "_boundary",
@@ -49,30 +50,30 @@ class Steps:
 
     def __init__(self) -> None:
         self.number = 0
-        self.updates = 0  # of any optimizer so far
-        self.trained = False  # something trained since the last step's end
+        self.updates = 0  # updates of all optimizers so far
+        self.trained = False  # whether something trained since the last step ended
         self._lines = False  # whether the script's lines are followed
         self._boundary = Boundary()
         self._unphased = unphased_steps.UnphasedPolicy()
-        self._explicit = False  # the script itself calls dpsight.step()
-        self._planned = False  # it has said how many of its steps are to be timed
-        self._initialized: set[Hashable] = set()  # optimizers whose first update came before anything ran backward
-        self._first = 0  # warm-up is counted from this step
-        self._thread = 0  # that ended the last step
-        self._both_ends = False  # updates have two marks always
+        self._explicit = False  # whether the script itself calls dpsight.step()
+        self._planned = False  # whether the script has called dpsight.plan()
+        self._initialized: set[Hashable] = set()  # optimizers whose first update came before any backward
+        self._first = 0  # the step from which on warm-up is counted
+        self._thread = 0  # the thread that ended the last step
+        self._both_ends = False  # whether updates always have two marks
 
     def trains(self) -> None:
-        """Something trains."""
+        """Notes that something trains."""
         self.trained = True
 
     def count_update(self) -> None:
-        """An update of any optimizer has ended."""
+        """Counts an update of any optimizer."""
         self.updates += 1
 
     # Ends of steps.
 
     def updated(self, key: Hashable) -> None:
-        """An update of the optimizer of this number has ended."""
+        """Called when an update of the optimizer with this key has ended."""
         if self._explicit or (self.number == runs.count == 0 and self._only_initializes(key)):
             return
         if self._boundary.is_new(key):
@@ -82,9 +83,9 @@ class Steps:
             self.end(stamped=True)
 
     def _only_initializes(self, key: Hashable) -> bool:
-        """Whether an update before anything ran backward only makes the optimizer's state, as far as is known: the
-        first of each optimizer does. A second one tells that the script makes gradients by other means, and that the
-        first was a step, too."""
+        """Whether an update before any backward seems to serve only to make the optimizer's state. The first such
+        update of each optimizer does. A second one shows that the script makes gradients by other means than backward,
+        so that the first was a step too."""
         if key not in self._initialized:
             self._initialized.add(key)
             return True
@@ -93,9 +94,9 @@ class Steps:
         return False
 
     def updated_alone(self) -> bool:
-        """The only optimizer has updated, in a step without phases. If there is nothing to do before the next step,
-        one mark says so and ends this one, and True is returned. All of this runs rarely, once a step, so each
-        line counts.
+        """Called when the only optimizer has updated, in a step without phases. If nothing is to be done before the
+        next step, it writes one mark for the update, which also ends the step, and returns True. This code runs once in
+        every step, so each line counts.
         """
         policy, now = self._unphased, time.monotonic_ns()
         short = now - policy.ended_ns < unphased_steps.SHORT_NS
@@ -115,25 +116,25 @@ class Steps:
             self._explicit = True
             self.keep_phases()
         recorder.mark(kinds.USER_STEP, 0, _operand(samples), _operand(tokens))
-        # Without plan() the update just before the first call has ended the step already.
+        # Without plan(), the update just before the first call has already ended the step.
         if self.trained or self.number == 0:
             self.end()
 
     def planned(self) -> bool:
-        """Whether the script has said how many steps will come."""
+        """Whether the script has announced its number of steps."""
         return self._planned
 
     def plan(self, warmup: int, timed: int) -> None:
-        """dpsight.plan(): this many steps will come, and dpsight.step() will end each."""
+        """dpsight.plan(): the script announces this many steps, and will end each by dpsight.step()."""
         self._explicit = self._planned = True
         recorder.settings.warmup = warmup
         recorder.frame(kinds.FRAME_PLAN, {"warmup": warmup, "timed": timed})
         self.choose_mode()
 
     def end(self, stamped: bool = False) -> None:
-        """Ends a step and begins the next without interruption: otherwise a step could lack its beginning. stamped:
-        an event was recorded a moment ago, and nothing ran on the device since. Two consecutive steps without
-        phases have one mark between them."""
+        """Ends a step and begins the next at once, since a step could otherwise lack its beginning. stamped: a CUDA
+        event was recorded a moment ago, and nothing has run on the device since. Between two consecutive steps without
+        phases there is only one mark."""
         ident = get_ident()
         self._unphased.ended(time.monotonic_ns())
         stamped = stamped and recorder.level != COUNTERS
@@ -143,7 +144,7 @@ class Steps:
             self.trained, unphased.calling, unphased.at = False, False, NOWHERE
             return
         with uninterrupted:
-            count = drains.count  # before the mark, which may drain on request
+            count = drains.count  # read before the mark, which may drain on request
             k = recorder.mark(kinds.STEP_END, 0, self.number)
             if not stamped:
                 stamps.step(k)
@@ -154,30 +155,30 @@ class Steps:
             self.choose_mode()
             k = recorder.mark(kinds.STEP_BEGIN, 0, self.number)
             host_memory.step(k)
-            if drains.count != count:  # the time in which the agent drained is left out
+            if drains.count != count:  # the time of drains is left out
                 stamps.step(k)
 
     def _between(self) -> None:
-        """Does the work between two steps. In a bare step only its beginning and end are recorded. The level is set
-        first, so that nothing is walked for nothing."""
+        """Does the agent's work between two steps. In a bare step only the step's beginning and end are recorded. The
+        level is set first, so that no unnecessary walk is made."""
         windows.advance(self.number)
         self._choose_level()
         events.step_ended.tell(self.number)
         recorded = drains.recording
         if drains.between_steps(self.number, windows):
-            self.choose_mode()  # tags are bound in what is recorded only
-        # Beyond the windows nothing is tagged, and every call would be in the times of bare steps.
+            self.choose_mode()  # tags count only for recorded events
+        # Outside windows nothing is tagged: the time of tagging would be part of bare steps.
         events.step_begins.tell(self.number, recorded or drains.recording)
 
     # The level.
 
     def choose_mode(self) -> None:
-        """Chooses the level that holds from here on, and marks it."""
+        """Chooses the level for the time from now on, and marks it."""
         self._choose_level()
         self.mark_mode()
 
     def mark_mode(self) -> None:
-        """Marks the level that holds."""
+        """Marks the present level."""
         flags = kinds.INSTRUMENTED if recorder.level >= MODULES else 0
         flags |= kinds.WARMUP if self.warming() else 0
         flags |= kinds.RECORDING if drains.recording else 0
@@ -186,7 +187,7 @@ class Steps:
         recorder.mark(kinds.MODE, flags)
 
     def follows_lines(self, on: bool) -> None:
-        """The lines of the script are followed from here on, or no longer: the next mark of the level says so."""
+        """Notes whether the script's lines are followed from now on, for the next mark of the level."""
         self._lines = on
 
     def warming(self) -> bool:
@@ -201,10 +202,10 @@ class Steps:
             recorder.set_level(TAGS if self._instrumented() else PHASES)
 
     def _instrumented(self) -> bool:
-        """Warm-up steps are instrumented. Then instrumented and bare steps alternate for a while: published times
-        come from bare ones, and the difference is the cost of recording. Later most steps are bare, since the
-        few instrumented ones show what they allocate. If a plan counts the bare ones, they alternate to its end.
-        Without a recording all steps are bare."""
+        """Warm-up steps are instrumented. After warm-up, instrumented and bare steps alternate for a while: published
+        times come from bare steps, and the difference shows the cost of recording. Later most steps are bare, since a
+        few instrumented steps show what the others allocate. If a plan counts the bare steps, both kinds alternate to
+        its end. Without a recording all steps are bare."""
         if not windows.holds(self.number):
             return False
         if recorder.settings.every_step:
@@ -215,14 +216,14 @@ class Steps:
         return self.warming() or self._has_its_turn(n, _PAIRS, _THEN)
 
     def _has_its_turn(self, n: int, pairs: int, then: int) -> bool:
-        """Whether the nth step of a window, from 0, is instrumented, if so many pairs begin it and then one in so
-        many is."""
+        """Whether step n of a window, from 0, is instrumented: the window begins with pairs of both kinds, and then one
+        step in then is instrumented."""
         return n % (2 if n < 2 * pairs or self._planned else then) == 0
 
     # Steps without phases.
 
     def keep_phases(self) -> None:
-        """From here on, in this step too, nothing goes without its phases."""
+        """From now on, also in the present step, every step has phases."""
         self._unphased.keep_phases()
         if recorder.level == COUNTERS:
             thread.close_stale()
@@ -231,12 +232,12 @@ class Steps:
             self.mark_mode()
 
     def mark_both_ends(self) -> None:
-        """From here on, updates in steps without phases are also marked where they begin."""
+        """From now on, updates in steps without phases also have a mark at their beginning."""
         self._both_ends = True
         unphased.optimizer = 0
 
     def mark_next_at_end(self, identity: int, number: int) -> None:
-        """Has the next update of the optimizer that has just updated marked at its end only, if that tells all."""
+        """Lets the next update of the optimizer that has just updated have one mark, at its end, if that suffices."""
         if self._boundary.is_alone(number) and not self._both_ends:
             unphased.number = number
             unphased.optimizer = identity
@@ -244,14 +245,15 @@ class Steps:
     def _goes_without_phases(self) -> bool:
         if recorder.level == SILENT or self.warming() or not self._unphased.begins(self.number, self._planned):
             return False
-        # One thread trains, and the agent knows it.
+        # A single thread trains, and the agent knows which.
         if self._thread != get_ident() or not thread.trains or runs.threads > 1:
             return False
         return not (thread.calls or any(kind in thread.spans for kind in _UNPHASED_WITHOUT))
 
 
 def _operand(count: int | None) -> int:
-    """0 means unknown, so counts are one higher. The step ends even if the script's count is unusable."""
+    """Encodes a count for a mark: 0 means unknown, so counts are increased by one. An unusable count of the script
+    counts as unknown."""
     try:
         return 0 if count is None else max(0, int(count)) + 1
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What the collector asked of this process, by environment variables."""
+"""The settings that the collector gives this process, as environment variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 class Settings:
-    """The collector's wishes. plan() changes how many steps warm up."""
+    """The collector's settings. dpsight.plan() changes the number of warm-up steps."""
 
     __slots__ = (
         "agreement",
@@ -28,22 +28,22 @@ class Settings:
     )
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self.spool = env.get("DPSIGHT_SPOOL", "")  # the folder of the journals; "" = no recording
-        # Events that torch keeps between two drains. Its ring overflows silently, and takes memory only as they come.
+        self.spool = env.get("DPSIGHT_SPOOL", "")  # folder of the journals; "" = no recording
+        # Events that torch keeps between two drains. Its ring overflows without notice, and grows only as events come.
         self.max_entries = whole_number(env.get("DPSIGHT_MAX_ENTRIES"), 10_000_000)
-        self.alone = env.get("DPSIGHT_ALONE") == "1"  # a forked child is not recorded
-        self.bare = env.get("DPSIGHT_MODE") == "bare"  # counters and times of phases only
-        self.lines = env.get("DPSIGHT_LINES") != "none"  # of the script are followed
-        self.garbage = env.get("DPSIGHT_GARBAGE", "")  # when it is collected; "" = when Python does it (garbage.py)
-        # After which step the script is ended: "" = it ends by itself; see step_limit.py.
+        self.alone = env.get("DPSIGHT_ALONE") == "1"  # forked children are not recorded
+        self.bare = env.get("DPSIGHT_MODE") == "bare"  # record only counters and times of phases
+        self.lines = env.get("DPSIGHT_LINES") != "none"  # follow the script's lines
+        self.garbage = env.get("DPSIGHT_GARBAGE", "")  # when to collect garbage; "" = when Python does (garbage.py)
+        # The step after which the script is ended; "" = the script ends by itself (step_limit.py).
         self.steps = env.get("DPSIGHT_STEPS", "")
-        self.ranks = whole_number(env.get("DPSIGHT_RANKS"), 0)  # that run in a simulated world; 0 = there is none
+        self.ranks = whole_number(env.get("DPSIGHT_RANKS"), 0)  # ranks that run in a simulated world; 0 = no such world
         self.agreement = env.get("DPSIGHT_AGREEMENT", "")  # the file in which ranks agree on their last step
         self.source = env.get("DPSIGHT_SOURCE") or "measured"
-        # Tests of GPU behaviour make a phantom behave like a GPU: some of its steps are bare, and nothing looks at
-        # the script between its lines, since how often depends on time.
+        # Tests use this to make the phantom GPU behave like a GPU: some steps are bare, and nothing looks at the script
+        # between its lines, since the number of such looks would depend on time.
         self.like_a_gpu = env.get("DPSIGHT_LIKE_A_GPU") == "1"
-        # Without times to protect, every step is instrumented.
+        # Without real times to protect, every step is instrumented.
         self.every_step = self.source != "measured" and not self.like_a_gpu
         self.warmup = whole_number(env.get("DPSIGHT_WARMUP"), 3)
         self.record_steps = whole_number(env.get("DPSIGHT_RECORD_STEPS"), 100)

@@ -1,8 +1,8 @@
-"""What each thread is inside of: its open spans. An exception may leave a span open without any hook seeing its
-end. torch runs no hook after an optimizer's step that raised, and an interrupt may come while the end of a call
-is being marked. So the next mark closes such spans. A span is alive if its frame is: the frame of torch's
-wrapper around an optimizer's step, or of dpsight's function around a module's call. A call is identified by its
-frame, so nested calls of one module can be told apart."""
+"""Tracks the open spans of each thread: what the thread is inside of. An exception may leave a span open without any
+hook seeing its end. torch runs no hook after an optimizer's step that raised, and an interrupt may come while the end
+of a call is being marked. So the next mark closes spans that are no longer alive. A span is alive if its frame is: the
+frame of torch's wrapper around an optimizer's step, or of dpsight's function around a module's call. A call is
+identified by its frame, so that nested calls of one module are distinguished."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from dpsight.torch_compat import private
 _CALL, _STEP, _RUN = kinds.FORWARD_BEGIN, kinds.OPTIMIZER_BEGIN, kinds.BACKWARD_BEGIN
 
 Call = tuple[int, int, int, int]
-"""A module's call: the id() of its frame, the module's number, the call's serial, the sequence number of the first node
-made in it."""
+"""A module's call: the id() of its frame, the module's number, the call's serial number, and the sequence number of the
+first node made in it."""
 
 
 class Codes:
-    """The frames that tell what a thread is inside of. Hooks set them; None = unknown."""
+    """The code objects whose frames show what a thread is inside of. Hooks set them. None = unknown."""
 
     __slots__ = ("call", "compiled_step", "run", "step")
 
     def __init__(self) -> None:
-        self.call: CodeType | None = None  # a module's call, with the module as the first of its variable args
-        self.step: CodeType | None = None  # an optimizer's step
-        self.compiled_step: CodeType | None = None  # one that was compiled
-        self.run: CodeType | None = None  # a run of autograd's engine, while it is waited for
+        self.call: CodeType | None = None  # of a module's call, with the module as the first of its variable args
+        self.step: CodeType | None = None  # of an optimizer's step
+        self.compiled_step: CodeType | None = None  # of a compiled optimizer's step
+        self.run: CodeType | None = None  # of waiting for a run of autograd's engine
 
     def know(self, **codes: CodeType | None) -> None:
-        """Sets some of them, by name."""
+        """Sets some of the code objects by name."""
         for name, code in codes.items():
             setattr(self, name, code)
 
 
 class Trainer:
-    """A thread that has run a backward of its own: an object that lives as long as the thread."""
+    """Stands for a thread that has run an outermost backward. The object lives as long as the thread."""
 
     __slots__ = ("__weakref__",)
 
@@ -53,60 +53,60 @@ class Runs:
     threads."""
 
     def __init__(self) -> None:
-        self.count = 0  # outermost runs so far
-        self.latest = 0  # mark at which the latest of them began
-        self.updates_inside = 0  # updates in the run under way
-        self.threads = 0  # that have run a backward
-        self.trainers: weakref.WeakSet[Trainer] = weakref.WeakSet()  # of the threads that are alive
+        self.count = 0  # number of outermost runs so far
+        self.latest = 0  # mark at which the latest outermost run began
+        self.updates_inside = 0  # updates in the present run
+        self.threads = 0  # number of threads that have run a backward
+        self.trainers: weakref.WeakSet[Trainer] = weakref.WeakSet()  # of living threads
 
     def count_one(self) -> None:
-        """An outermost run is about to begin."""
+        """Counts an outermost run that is about to begin."""
         self.count += 1
 
     def begins(self, k: int) -> None:
-        """An outermost run has begun, with this mark."""
+        """Notes that an outermost run has begun at mark k."""
         self.latest = k
 
     def update_inside(self) -> None:
-        """The run under way has updated parameters."""
+        """Notes that the present run has updated parameters."""
         self.updates_inside += 1
 
     def forget_updates(self) -> None:
-        """The run is over, and its updates were reported."""
+        """Forgets the updates of a run that is over."""
         self.updates_inside = 0
 
 
 class Thread(threading.local):
-    """The recorder of one thread."""
+    """The state of recording in one thread."""
 
     def __init__(self) -> None:
-        self.spans: list[int] = []  # the kinds of the open ones, outermost first; calls of inner modules are not in it
-        self.calls: list[Call] = []  # of modules
+        self.spans: list[int] = []  # kinds of open spans, outermost first, without calls of inner modules
+        self.calls: list[Call] = []  # open calls of modules
         self.backward_modules: list[tuple[int, int]] = []  # modules that backward is inside of: serial, number
-        self.arrived = 0  # mark at which the latest backward run that this thread works on began
-        self.updated = 0  # number of the optimizer that stepped inside the enclosing DP step or scaler; 0 = none
-        self.trains = False  # it has run a backward
-        self.trainer: Trainer | None = None  # it has run one that is inside no other
-        self.recomputes: list[bool] = []  # whether each recompute that is under way is a reentrant checkpoint's
-        self.stage = ""  # the stage of the set-up
-        self.stage_number = 0  # of its name, once it is marked
-        self.initializes = False  # torch steps an optimizer only to make its state
+        self.arrived = 0  # mark at which the latest backward run began that this thread works on
+        self.updated = 0  # number of the optimizer that updated inside the enclosing DP step or scaler; 0 = none
+        self.trains = False  # whether the thread has run a backward
+        self.trainer: Trainer | None = None  # set if the thread has run an outermost backward
+        self.recomputes: list[bool] = []  # for each running recompute, whether it belongs to a reentrant checkpoint
+        self.stage = ""  # present stage of the set-up
+        self.stage_number = 0  # number of the stage's name, once it is marked
+        self.initializes = False  # whether torch steps an optimizer only to make its state
 
     def begin(self, kind: int, flags: int = 0, a: int = 0, own: int = 0) -> int:
-        """Opens a span: closes stale ones and marks its beginning. own: the frames of an optimizer's step that
-        begins with it."""
+        """Opens a span: closes stale ones and marks its beginning. own: frames of an optimizer's step that begins with
+        the span."""
         self.close_stale(own)
         self.mark_engine()
-        self.spans.append(kind)  # before the mark: an interrupt in between leaves an end too many, which is no harm
+        self.spans.append(kind)  # before the mark: an interrupt in between causes one end too many, which is harmless
         return recorder.mark(kind, flags, a)
 
     def enter(self, kind: int, a: int = 0) -> int:
-        """Opens a span inside a live one, so nothing can be stale."""
+        """Opens a span inside a living span, so no span can be stale."""
         self.spans.append(kind)
         return recorder.mark(kind, 0, a)
 
     def leave(self, kind: int) -> None:
-        """Closes what has failed inside the innermost span of this kind. The caller is about to mark that span's
+        """Closes spans that failed inside the innermost span of this kind. The caller is about to mark that span's
         end."""
         spans = self.spans
         if _STEP in spans and (kind != _STEP or spans.count(_STEP) > 1):
@@ -119,7 +119,7 @@ class Thread(threading.local):
         return recorder.mark(kind + 1, flags, a)
 
     def trained(self, nested: bool) -> None:
-        """This thread runs a backward."""
+        """Notes that this thread runs a backward."""
         if not nested and self.trainer is None:
             trainer = Trainer()
             runs.trainers.add(trainer)
@@ -129,16 +129,16 @@ class Thread(threading.local):
             runs.threads += 1
 
     def begin_stage(self, name: str) -> None:
-        """A stage of the set-up begins, without a mark."""
+        """Begins a stage of the set-up, without a mark."""
         self.stage, self.stage_number = name, 0
 
     def mark_stage(self) -> int:
-        """Marks the beginning of the stage of the set-up that is under way."""
+        """Marks the beginning of the present stage of the set-up."""
         self.stage_number = recorder.name(self.stage)
         return recorder.mark(kinds.PHASE_BEGIN, kinds.SETUP, self.stage_number)
 
     def end_stage(self) -> int:
-        """Ends the stage: the number of its name, 0 if its beginning was not marked."""
+        """Ends the stage. Returns the number of its name, or 0 if its beginning was not marked."""
         number = self.stage_number
         self.stage, self.stage_number = "", 0
         return number
@@ -148,11 +148,11 @@ class Thread(threading.local):
         self.initializes = True
 
     def end_initializing(self) -> None:
-        """Updates are a training's again."""
+        """From now on, updates count as training again."""
         self.initializes = False
 
     def note_update(self, number: int) -> None:
-        """The optimizer of this number has stepped inside a DP step or a scaler; 0 = none has yet."""
+        """Notes that the optimizer with this number has updated inside a DP step or a scaler; 0 = none has yet."""
         self.updated = number
 
     def inside(self, kind: int) -> bool:
@@ -167,7 +167,8 @@ class Thread(threading.local):
                 return
 
     def close_failed(self, failed: tuple[int, ...]) -> None:
-        """Closes what a failed hook has left open: of the phases, which others mark too, the innermost."""
+        """Closes the spans that a failed hook has left open. Of phases, which other hooks mark too, it closes only the
+        innermost."""
         for kind in failed:
             if kind == _CALL:
                 self.calls.clear()
@@ -177,11 +178,11 @@ class Thread(threading.local):
                 if kind == kinds.PHASE_BEGIN:
                     break
 
-    # What is stale.
+    # Stale spans.
 
     def close_stale(self, own: int = 0) -> None:
-        """Closes spans that an exception left open, and marks the beginning of an update that has no mark yet,
-        because something inside it is about to be marked."""
+        """Closes spans that an exception left open. If an update has no mark yet, it marks the update's beginning,
+        since something inside it is about to be marked."""
         if self.calls:
             self.close_calls()
         if unphased.updating:
@@ -190,7 +191,7 @@ class Thread(threading.local):
             self._close_steps(own)
 
     def close_calls(self) -> None:
-        """Takes the calls that are gone off the stack."""
+        """Removes calls that have ended from the stack."""
         calls = self.calls
         alive = _calls_alive(calls)
         if len(alive) == len(calls):
@@ -220,19 +221,19 @@ class Thread(threading.local):
     # Autograd's engine.
 
     def on_engine(self) -> bool:
-        """Whether this is a thread of the engine's own, or another that it has taken, at work on a run."""
+        """Whether this thread works on a run of the engine: one of its own threads, or another that it uses."""
         return private.graph_task() != -1 and _RUN not in self.spans
 
     def mark_engine(self) -> None:
-        """If this thread is the engine's and has not announced itself in this run, it does so now: it is about to
-        make a mark, or a request of its own has failed. Otherwise its stamps would not count, and it could be
-        taken for the training thread."""
+        """Marks that this thread works for the engine, unless it has in this run. It is called when the thread is about
+        to make a mark, or its own request has failed. Without this mark its stamps would not count, and the thread
+        could be taken for the training thread."""
         if self.arrived < runs.latest and private.graph_task() != -1 and _RUN not in self.spans:  # on_engine()
             self.arrives(runs.latest)
 
     def arrives(self, run: int) -> None:
-        """The first hook of a run on this thread, whichever it is, marks it: until then the thread's mark is an old
-        one."""
+        """Called by any hook of a run on this thread. The first one makes a mark: before it, the thread's last mark is
+        old."""
         if self.arrived != run:
             self.arrived = run
             self.backward_modules.clear()
@@ -246,8 +247,8 @@ def in_backward() -> bool:
 
 
 def _calls_alive(calls: list[Call]) -> list[Call]:
-    """Those calls whose frames this thread is inside of. An address is used again, so of two calls with the same the
-    later one has the frame."""
+    """The calls whose frames this thread is inside of. Frames' addresses are used again: of two calls with one address,
+    the later call has the frame."""
     by_frame = {call[0]: call for call in calls}
     alive = []
     frame: FrameType | None = sys._getframe(2)
@@ -259,7 +260,7 @@ def _calls_alive(calls: list[Call]) -> list[Call]:
 
 
 def calling() -> int:
-    """The id() of the frame of the innermost module call that this thread is inside of; 0 = there is none. A call
+    """The id() of the frame of the innermost module call that this thread is inside of; 0 if there is none. A call
     whose beginning is about to be marked does not count."""
     frame: FrameType | None = sys._getframe(4)
     while frame is not None and frame.f_code is not codes.call:
@@ -268,7 +269,7 @@ def calling() -> int:
 
 
 def _alive(code: CodeType | None, other: CodeType | None = None) -> int:
-    """How many frames of this code, or the other, the thread is inside of."""
+    """The number of frames of this code, or of the other code, that the thread is inside of."""
     frame: FrameType | None = sys._getframe(2)
     alive = 0
     while frame is not None:

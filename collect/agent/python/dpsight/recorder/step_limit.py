@@ -1,6 +1,6 @@
-"""The end of a prediction. A training of days is answered after a few steps, so the script is ended between two
-steps. An exception is raised after an optimizer's update, so its finally blocks and exit handlers run. Ranks end
-after the same step, since a single one would leave the others waiting."""
+"""Ends a prediction. The first steps of a training of days show its memory, so the script is ended between two steps.
+An exception is raised after an optimizer's update, so its finally blocks and exit handlers run. Ranks end after the
+same step, since a single one would leave the others waiting."""
 
 from __future__ import annotations
 
@@ -24,41 +24,42 @@ from dpsight.torch_compat import private
 
 AUTO = "auto"
 FLAT = 3  # steps in which nothing may have risen
-LONG_S = 60  # after the first update: for so long an evaluation is waited for
+LONG_S = 60  # seconds after the first update for which an evaluation is awaited
 
-# Why it ends.
-ASKED = "asked"  # so many steps were asked for
-EVALUATED = "evaluated"  # what is held has stopped rising, and an evaluation was seen
-LONG = "long"  # what is held has stopped rising, and no evaluation came
+# Reasons for the end.
+ASKED = "asked"  # the user requested this number of steps
+EVALUATED = "evaluated"  # memory has stopped rising, and an evaluation was seen
+LONG = "long"  # memory has stopped rising, and no evaluation came in time
 
-_MOST_RAISED = 10  # a script that catches so many of these is ended by force
-_PATIENCE_S = 60  # and so is a script that has not ended after this time
+_MOST_RAISED = 10  # a script that catches this many of these exceptions is ended by force
+_PATIENCE_S = 60  # a script that has not ended after this time is ended by force too
 _UPDATES = (kinds.OPTIMIZER_BEGIN, kinds.DP_STEP_BEGIN, kinds.SCALER_BEGIN)
 
 
 class Ended(SystemExit):
-    """Ends the script. It is no Exception, which training loops catch, and ends a process without a traceback."""
+    """Ends the script. It is no subclass of Exception, which training loops catch, and it ends a process without a
+    traceback."""
 
 
 class StepLimit:
-    """After which step the script ends."""
+    """Decides after which step the script ends."""
 
     __slots__ = ("_end", "_evaluated", "_first_s", "_highest", "_raised", "_risen", "_trained", "due", "facts")
 
     def __init__(self) -> None:
-        self.due = False  # the script is to end as soon as no update is under way
-        self.facts: dict[str, Any] | None = None  # after which step it ended, and why
-        self._first_s = 0.0  # when the first step ended
-        self._highest: dict[int, tuple[int, int]] = {}  # bytes allocated and reserved, by device
-        self._risen = 0  # the last step that raised them
-        self._evaluated = False  # since the first update
+        self.due = False  # whether the script is to end as soon as no update is running
+        self.facts: dict[str, Any] | None = None  # after which step the script ended, and why
+        self._first_s = 0.0  # the time at which the first step ended
+        self._highest: dict[int, tuple[int, int]] = {}  # by device: the highest bytes allocated and reserved
+        self._risen = 0  # the last step in which these rose
+        self._evaluated = False  # whether an evaluation was seen since the first update
         # id() of the first parameter of each module that was trained → weak reference: addresses are used again.
         self._trained: dict[int, weakref.ref[Any]] = {}
-        self._end = 0  # the step on which the ranks agreed, 0 = none yet
+        self._end = 0  # the step on which the ranks agreed; 0 = none yet
         self._raised = 0
 
     def install(self) -> None:
-        """Watches the steps, if the collector has set a limit."""
+        """Follows the steps, if the collector has set a limit."""
         if recorder.settings.steps:
             events.step_ended.subscribe(self._step_ended)
         if recorder.settings.steps == AUTO:
@@ -83,8 +84,8 @@ class StepLimit:
         self.due = True
 
     def _settled(self, number: int) -> bool:
-        """Whether this process has probably reached its highest memory. Reserved counts too, since it decides what
-        fits."""
+        """Whether this process has probably reached its highest memory. Reserved memory counts too, since it decides
+        whether a run fits."""
         now = time.monotonic()
         if not self._first_s:
             self._first_s = now
@@ -92,15 +93,15 @@ class StepLimit:
             stats = private.memory_stats(device)
             held = stats["allocated_bytes"]["all"]["peak"], stats["reserved_bytes"]["all"]["peak"]
             before = self._highest.get(device, (0, 0))
-            if held[0] > before[0] or held[1] > before[1]:  # a script may have reset torch's counters
+            if held[0] > before[0] or held[1] > before[1]:  # compared, since a script may have reset torch's counters
                 self._highest[device] = max(held[0], before[0]), max(held[1], before[1])
                 self._risen = number
         self._risen = self._risen or number
         return number - self._risen >= FLAT and (self._evaluated or now - self._first_s >= LONG_S)
 
     def _model_called(self, module: Any, _args: Any) -> None:
-        """Detects an evaluation: a model that is trained is called in eval mode and without gradients. A teacher,
-        or a generator that makes samples for its discriminator, does not count."""
+        """Detects an evaluation: a trained model is called in eval mode and without gradients. A teacher, or a
+        generator that makes samples for its discriminator, does not count."""
         first = next(iter(module.parameters()), None)
         if first is None:
             return
@@ -111,8 +112,9 @@ class StepLimit:
             self._evaluated = self._evaluated or (known is not None and known() is first)
 
     def _agreed(self, number: int, settled: bool) -> bool:
-        """Whether the script ends after this step. Ranks write how far they are into a file. Once all have settled,
-        they end after the step that follows the furthest one's last: no rank can have passed it."""
+        """Returns whether the script ends after this step. Each rank writes its step into a file. Once all ranks have
+        settled, they end after the step that follows the last step of the furthest rank, since no rank can have passed
+        it."""
         ranks, path = _ranks(), recorder.settings.agreement
         if ranks < 2 or not path:
             return settled
@@ -131,14 +133,14 @@ class StepLimit:
         return bool(self._end) and number >= self._end
 
     def leave(self) -> None:
-        """Ends the script, if it is time. It is called where an update has ended and everything about it is
+        """Ends the script, if it is time. It is called after an update has ended and everything about it is
         recorded."""
         if not self.due or in_backward() or any(thread.inside(kind) for kind in _UPDATES):
             return
         self.due = False
         self._raised += 1
         if self._raised == 1:
-            drains.drain("step")  # a script that is ended by force has everything on disk
+            drains.drain("step")  # so that a script that is ended by force has everything on disk
             timer = threading.Timer(_PATIENCE_S, _end_by_force, [recorder.pid])
             timer.daemon = True
             timer.start()
@@ -148,14 +150,15 @@ class StepLimit:
 
 
 def _end_by_force(pid: int) -> None:
-    """Ends a process that goes on, for example because its training runs in a thread that nothing waits for."""
+    """Ends a process that continues, for example because its training runs in a thread that the main thread does not
+    wait for."""
     if os.getpid() == pid:
         sys.stderr.write(f"dpsight: the script was to end {_PATIENCE_S} s ago and goes on: it is ended by force\n")
         os._exit(0)
 
 
 def _ranks() -> int:
-    """How many processes of this run train together."""
+    """The number of processes of this run that train together."""
     if recorder.settings.ranks:
         return recorder.settings.ranks
     distributed = sys.modules.get("torch.distributed")

@@ -1,12 +1,12 @@
-"""GPU time between marks, from CUDA events. Events are pooled, and read only after they have happened. Nothing here
-makes the host wait for the device, and no event takes memory from the allocator.
+"""Measures GPU time between marks with CUDA events. Events are pooled, and read only after they have happened. Nothing
+here makes the host wait for the device, and no event takes memory from the allocator.
 
-No event is ever destroyed. torch's destructor asks for the current device, and ends the process if that fails:
-in a forked child, when it drops what it inherited or exits, and after an error that the device keeps.
+No event is ever destroyed. The destructor of torch's events asks for the current device, and ends the process if that
+fails: in a forked child, when it drops inherited events or exits, and after an error that stays on the device.
 
-Phases are timed in every step, except in most short steps of long runs (unphased_steps.py). Instrumented steps
-also time the calls of modules, forward and backward, and what DP hooks compute for them, so that time has a
-layer's name.
+Phases are timed in every step, except in most short steps of long runs (unphased_steps.py). Instrumented steps also
+time the calls of modules, forward and backward, and what DP hooks compute for them, so that time can be assigned to
+layers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from dpsight.recorder.hostmemory import host_memory
 from dpsight.torch_compat import lasting, private
 
 INTERVAL = struct.Struct("<IIq")
-# s, for the last work of the device: steps of tens of seconds may still be queued. A script that ends at once may do so
-# because they hang.
+# s, for the last work of the device: steps of tens of seconds may still be queued. A device that hangs may be the
+# reason why a script ends, so the wait is limited.
 PATIENCE = 60.0
 BRIEF = 3.0
 _ident = threading.get_ident
@@ -38,7 +38,7 @@ _Stamp = tuple[int, Any, int, int]
 
 
 class Stamps:
-    """The stamps of this process."""
+    """The recorded stamps of this process. A stamp is a CUDA event for a mark."""
 
     __slots__ = (
         "_current_device",
@@ -56,27 +56,28 @@ class Stamps:
         left: list[_Stamp] = getattr(self, "pending", [])
         if getattr(self, "_pid", 0) != os.getpid():
             self._pid, left = os.getpid(), []
-            # For each device: events that are free, and its streams by their addresses. Events last as long as the
-            # process, so one recording after another uses them. A forked child has none.
+            # By device: free events, and streams by their addresses. Events are kept for the whole process, and one
+            # recording after another uses them. A forked child has none.
             self.places: dict[int, tuple[list[Any], dict[int, Any]]] = {}
         for _, event, device, _ in left:
             self.places[device][0].append(event)
-        self.on = False  # events are recorded
+        self.on = False  # whether events are recorded
         self.pending: list[_Stamp] = []
-        self._thread = 0  # the one that stamps
-        # The thread of autograd's engine that stamps in the run under way; _FIRST = the first that arrives.
+        self._thread = 0  # the thread that stamps
+        # The thread of autograd's engine that stamps in the present run; _FIRST = the first that arrives.
         self._engine = _NOBODY
 
     def begin(self) -> None:
-        """From here on stamps are recorded."""
-        # torch's functions are kept here, since these run rarely. Event.record is a Python method around one in C,
-        # and torch.cuda.current_stream() builds a stream each time. Each would take longer than the stamp.
+        """Starts recording stamps."""
+        # torch's functions are stored here, since looking them up each time is slow. Event.record is a Python method
+        # around one in C, and torch.cuda.current_stream() builds a stream each time. Each would take longer than the
+        # stamp.
         self._current_device, self._raw_stream = private.current_device, private.raw_stream
         self._record_event = private.record_event
         self.on = True
 
     def stamp(self, k: int) -> int:
-        """Records an event for a mark between phases, and gives the mark back."""
+        """Records an event for a mark between phases, and returns the mark."""
         host_memory.phase(k)
         if self.on and k and recorder.level > COUNTERS:
             self._record(k)
@@ -88,23 +89,24 @@ class Stamps:
             self._record(k)
 
     def module(self, k: int) -> None:
-        """Records an event for a mark inside a phase: in instrumented steps only, where other work is done anyway."""
+        """Records an event for a mark inside a phase. It does so only in instrumented steps, which do other extra work
+        anyway."""
         if self.on and k and recorder.level >= MODULES:
             self._record(k)
 
     def backward_begins(self) -> None:
-        """Until backward_ends the stamping thread waits for the engine, so one of the engine's threads may stamp
-        instead: their events follow each other as if one thread had made them."""
+        """Called when backward begins. Until backward_ends the stamping thread waits for the engine, so one of the
+        engine's threads may stamp in its place."""
         if self._thread == _ident():
             self._engine = _FIRST
 
     def backward_ends(self) -> None:
-        """From here on the engine's threads stamp no more."""
+        """From now on the engine's threads do not stamp."""
         self._engine = _NOBODY
 
     def engine_arrives(self) -> None:
-        """This is a thread of the engine. Of several devices' threads, the one that continues where the run began
-        stamps."""
+        """Called on a thread of the engine. If there are threads of several devices, the one that continues where the
+        run began stamps."""
         if self._engine == _FIRST and self.on and self.pending and private.current_device() == self.pending[-1][2]:
             self._engine = _ident()
 
@@ -112,12 +114,13 @@ class Stamps:
         thread = _ident()
         if thread != self._thread and thread != self._engine:
             if self._thread:
-                return  # intervals are between neighbours: two threads' events would mix
+                return  # an interval needs two events of one thread
             self._thread = thread
         try:
             device = self._current_device()
             raw = self._raw_stream(device)
-            # An event would become part of a graph. The default stream has the address 0, and is never captured.
+            # While a graph is captured, an event would become part of it. The default stream has the address 0, and is
+            # never captured.
             if raw and private.is_capturing():
                 return
             place = self.places.get(device)
@@ -135,8 +138,8 @@ class Stamps:
         self.pending.append((k, event, device, raw))
 
     def flush(self, patience: float = 0.0) -> None:
-        """Writes the intervals whose events have happened; with patience, in seconds, all of them, unless the
-        device hangs: a script that ends because of that must be able to end."""
+        """Writes the intervals whose events have happened. With patience, in seconds, it waits for the others too, but
+        not longer, since a script whose device hangs must be able to end."""
         pending = self.pending
         if not pending:
             return
@@ -163,10 +166,10 @@ class Stamps:
             recorder.frame(kinds.FRAME_TIMES, out)
 
     def happened(self) -> int:
-        """How many of the pending events have happened, up to the first that has not. Those of one stream happen in
-        their order, so a few are asked: to ask each would take as long as to read it."""
+        """The number of pending events that have happened, up to the first that has not. Events of one stream happen in
+        order, so only a few are queried: querying each would take as long as reading it."""
         pending = self.pending
-        n = len(pending)  # other threads go on stamping
+        n = len(pending)  # other threads keep stamping
 
         def waits(i: int) -> bool:
             return not pending[i][1].query()
@@ -176,7 +179,7 @@ class Stamps:
         return bisect_left(range(n), True, key=waits) if waits(n - 1) else n
 
     def _give_up(self, error: RuntimeError) -> None:
-        """A device that failed gives no more times. The script will see the error by itself."""
+        """Gives up on a failed device, which reports no more times. The script will see the error by itself."""
         if by_script(error):
             raise error
         if self.on:
