@@ -15,10 +15,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// attachedSamples is the file in the spool folder of a run that dpsight.attach() wrote in which a sample is a line.
+// attachedSamples is a file in the spool folder of a run that dpsight.attach() wrote. Each line is a sample.
 const attachedSamples = "samples.jsonl"
 
-// attachedSample is one line of samples: of a device if the line names one, else of the process.
+// attachedSample is a line of that file. It is a device's sample if it names a device, else the process's.
 type attachedSample struct {
 	TimeNS      int64             `json:"time_ns"`
 	RSS         int64             `json:"rss"`
@@ -31,8 +31,8 @@ type attachedSample struct {
 	Processes   [][2]*json.Number `json:"processes"` // pid and bytes, null = not known
 }
 
-// finishAttached completes a run that dpsight.attach() wrote, as the collector does for its own runs. finishAttached
-// makes tables of the samples, and copies into the manifest what the journal says of the run.
+// finishAttached completes a run that dpsight.attach() wrote, as the collector does for its own runs. It makes tables
+// of the samples, and copies facts from the journal into the manifest.
 func finishAttached(dir string, m *schemas.Manifest) error {
 	journals, err := spool.ReadDir(filepath.Join(dir, spool.Dir))
 	if err != nil {
@@ -52,7 +52,7 @@ func finishAttached(dir string, m *schemas.Manifest) error {
 	return schemas.WriteManifest(dir, m)
 }
 
-// attachedTables makes the tables of samples.
+// attachedTables makes the tables of samples for a run that dpsight.attach() wrote.
 func attachedTables(dir string, m *schemas.Manifest) error {
 	f, err := os.Open(filepath.Join(dir, spool.Dir, attachedSamples))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,8 +79,8 @@ func attachedTables(dir string, m *schemas.Manifest) error {
 	return errors.Join(writeSamples(dir, schemas.Samples, devices), writeSamples(dir, schemas.HostSamples, process))
 }
 
-// deviceSample is a reading of a device. In a container the driver may number processes in another way: then the run's
-// own process is not among the sample's.
+// deviceSample converts a sample of a device. In a container the driver may number processes differently. Then the
+// sample does not list the run's own process.
 func deviceSample(m *schemas.Manifest, s *attachedSample) schemas.Sample {
 	row := schemas.Sample{RunID: m.RunID, Device: *s.Device, TimeNS: s.TimeNS, UsedBytes: s.Used, FreeBytes: s.Free,
 		MemoryAPI: 1}

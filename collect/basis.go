@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// A Basis is what a prediction depends on besides its experiment. With another basis the same experiment may have
-// another peak.
+// A Basis is everything that a prediction depends on besides its experiment. With another basis the same experiment may
+// have another peak.
 type Basis struct {
 	Interpreter string   `json:"interpreter"` // path of the interpreter
 	Python      string   `json:"python"`
@@ -24,17 +24,17 @@ type Basis struct {
 	CUDA        string   `json:"cuda"`
 	Opacus      string   `json:"opacus"`
 	Library     string   `json:"library"`     // the phantom GPU's build: its sources, torch's libraries, the compilers
-	Profile     string   `json:"profile"`     // name of the profile, with a hash of the profile's content
-	Modules     string   `json:"modules"`     // hash of dpsight's own Python that runs in the process
+	Profile     string   `json:"profile"`     // the profile's name, with a hash of its content
+	Modules     string   `json:"modules"`     // hash of dpsight's own Python files that run in the process
 	Experiments string   `json:"experiments"` // hash of the built-in experiments; empty for a command
-	Variables   []string `json:"variables"`   // variables of the environment, sorted
+	Variables   []string `json:"variables"`   // relevant environment variables, sorted
 }
 
 // basisVariables are the prefixes of the environment variables that torch, its libraries and the phantom GPU read.
-// CUBLAS has no underscore behind it, to include cuBLASLt's workspace.
+// CUBLAS has no underscore, so that it includes the variable for cuBLASLt's workspace.
 var basisVariables = []string{"PYTORCH_", "TORCH_", "CUBLAS", "CUDNN_", "PHANTOM_"}
 
-// Basis resolves an experiment as [Run] would, but runs nothing. Basis fails with the errors that Run would give. The
+// Basis prepares an experiment as [Run] would, but runs nothing. It returns the errors that Run would return. The
 // machine must be a phantom GPU.
 func (m *Machine) Basis(ctx context.Context, e *Experiment) (Basis, error) {
 	p, err := m.prepare(ctx, e)
@@ -73,7 +73,7 @@ func variablesOf(environ []string) []string {
 	return out
 }
 
-// hashOf is a hash of embedded files.
+// hashOf returns a hash of embedded files.
 func hashOf(all ...fs.FS) string {
 	hash := sha256.New()
 	for _, files := range all {
@@ -85,7 +85,7 @@ func hashOf(all ...fs.FS) string {
 			fmt.Fprintf(hash, "%s %d\n%s\n", path, len(b), b)
 			return err
 		})
-		if err != nil { // embedded files can be read
+		if err != nil { // embedded files can always be read
 			panic(err)
 		}
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// revision is the commit of a build that go build found no repository for, with "+modified" behind it where files were
-// changed since. scripts/wheels.py sets it, by the linker.
+// revision is the commit of a build for which go build found no repository. It ends with "+modified" if files had been
+// changed. scripts/wheels.py sets it, by the linker.
 var revision string
 
-// Built is the code that this binary is made of.
+// Built says which code this binary was built from.
 var Built = sync.OnceValue(func() schemas.Built {
 	b := schemas.Built{Agent: hashOfFiles(agent.FS()), Phantom: hashOfFiles(all(phantom.Files())...)}
 	if revision != "" {
@@ -38,14 +38,14 @@ func all(files []embed.FS) []fs.FS {
 	return out
 }
 
-// linkedRevision reads what the linker wrote.
+// linkedRevision parses the revision that the linker wrote.
 func linkedRevision(text string) (revision *string, modified *bool) {
 	commit, changed := strings.CutSuffix(text, "+modified")
 	return &commit, &changed
 }
 
-// revisionOf returns the commit of a build, and whether files had been changed since. revision and modified are nil if
-// go build recorded no commit.
+// revisionOf returns the commit of a build, and whether files had been changed. revision and modified are nil if go
+// build recorded no commit.
 func revisionOf(settings []debug.BuildSetting) (revision *string, modified *bool) {
 	for _, s := range settings {
 		switch s.Key {
@@ -58,7 +58,7 @@ func revisionOf(settings []debug.BuildSetting) (revision *string, modified *bool
 	return revision, modified
 }
 
-// hashOfFiles is a hash of files, their names included.
+// hashOfFiles returns a hash of files with their names.
 func hashOfFiles(files ...fs.FS) string {
 	hash := sha256.New()
 	for _, f := range files {

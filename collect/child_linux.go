@@ -13,21 +13,21 @@ import (
 	"github.com/dpsight/dpsight/collect/host"
 )
 
-// A child is a running experiment, held by its supervisor.
+// A child is a running experiment, which a supervisor process controls.
 type child struct {
 	supervisor *exec.Cmd
 	runID      string
-	pid        int // number of the experiment's process
+	pid        int // id of the experiment's first process
 	input      *os.File
 	send       *gob.Encoder
-	// exited is closed when the experiment's first process ended, ended when no process of the run is left.
+	// exited is closed when the experiment's first process has ended, and ended when all its processes have.
 	exited, ended chan struct{}
 	exit          treeExit // valid once ended is closed
 	lost          bool     // the supervisor itself died; valid once ended is closed
 }
 
-// startChild starts the experiment through a supervisor, which also holds the run's lock. stdin may be nil. typed
-// is the user's terminal if its input is passed on, else nil.
+// startChild starts the experiment through a supervisor, which also holds the lock of the run. stdin may be nil. typed
+// is the user's terminal if its input is passed on to the experiment, else nil.
 func startChild(spec supervisorSpec, runID string, lock, typed, stdin, stdout, stderr *os.File) (*child, error) {
 	controlRead, controlWrite, err := os.Pipe()
 	if err != nil {
@@ -41,12 +41,12 @@ func startChild(spec supervisorSpec, runID string, lock, typed, stdin, stdout, s
 	}
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{supervisorName},
-		// The supervisor does not inherit the experiment's environment: libraries preloaded there must not be
-		// loaded here.
+		// The supervisor does not get the experiment's environment, which may name libraries to preload.
 		Env:    []string{"GOMAXPROCS=2"},
 		Stdout: stdout, Stderr: stderr,
 		ExtraFiles: []*os.File{controlRead, statusWrite, lock},
-		// A process group of its own, so that the collector decides whether to pass on a Ctrl-C at the terminal.
+		// The supervisor has its own process group, so that the collector decides whether to pass on a Ctrl-C at the
+		// terminal.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if stdin != nil {
@@ -69,7 +69,7 @@ func startChild(spec supervisorSpec, runID string, lock, typed, stdin, stdout, s
 	var first supervisorReport
 	if err = c.send.Encode(spec); err == nil {
 		if status.Decode(&first) != nil {
-			// The supervisor was killed before it could say that the experiment runs. So the experiment may be running.
+			// The supervisor was killed before it reported that the experiment runs, so the experiment may be running.
 			go c.follow(status, statusRead)
 			return c, nil
 		}
@@ -117,8 +117,8 @@ func (c *child) follow(status *gob.Decoder, closer io.Closer) {
 	}
 }
 
-// killByRunID ends what a killed supervisor left. After the supervisor's death, the experiment's processes have another
-// reaper, so killByRunID recognises them by their environment.
+// killByRunID ends the processes that a killed supervisor left behind. These processes now have another reaper, so it
+// recognises them by the run's id in their environment.
 func killByRunID(runID string) {
 	for range 100 {
 		found := false
@@ -137,12 +137,13 @@ func killByRunID(runID string) {
 	}
 }
 
-// signal passes a signal on. An agent that can do so first writes down what it has.
+// signal passes a signal on to the experiment. An agent that can writes its data to disk first.
 func (c *child) signal(s syscall.Signal) {
 	c.send.Encode(supervisorCommand{Signal: int(s), Drain: true})
 }
 
-// end ends all processes: drain, TERM, and KILL after grace. Without grace, KILL at once.
+// end ends all processes of the experiment: first a drain, then TERM, and KILL after grace. If grace is 0, it sends
+// KILL at once.
 func (c *child) end(grace time.Duration) {
 	c.send.Encode(supervisorCommand{End: true, Grace: grace})
 }

@@ -65,14 +65,14 @@ func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath [
 		name, value, _ := strings.Cut(entry, "=")
 		switch {
 		case name == "PYTHONPATH":
-			// An empty component would put the working folder on the path.
+			// An empty component would mean the working folder.
 			for _, p := range filepath.SplitList(value) {
 				if p != "" {
 					set[name] += string(os.PathListSeparator) + p
 				}
 			}
 			continue
-		// A variable of a run that this run is started in.
+		// The variable belongs to another run, in which this run was started.
 		case strings.HasPrefix(name, "DPSIGHT_") && name != pythonVariable:
 			continue
 		case name == "PYTHONUNBUFFERED":
@@ -81,7 +81,7 @@ func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath [
 		env = append(env, entry)
 	}
 	if !buffered {
-		// Into a pipe Python writes by blocks: nothing would be shown for minutes, and a SIGKILL would take it along.
+		// Python buffers output into a pipe: the user would see nothing for minutes, and a SIGKILL would lose it.
 		set["PYTHONUNBUFFERED"] = "1"
 	}
 	names := make([]string, 0, len(set))

@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// codeOf is the user's code that the processes of a run executed.
+// codeOf returns the user's code that the processes of a run executed.
 func codeOf(journals []*spool.Journal) *schemas.Code {
 	processes := make([][]schemas.CodeFile, len(journals))
 	for i, j := range journals {

@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// Run returns an error: recording needs Linux, since CUDA builds of torch that can be recorded and the phantom GPU
-// exist only there.
+// Run returns an error, since recording needs Linux: the phantom GPU, and builds of torch for CUDA that can be
+// recorded, exist only there.
 func Run(context.Context, Experiment) (*Result, error) {
 	return nil, &UsageError{fmt.Sprintf("experiments are recorded on Linux only, and this is %s", runtime.GOOS),
 		containerHint}

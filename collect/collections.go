@@ -7,19 +7,19 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Collections says how to repeat a predicted run with Python's garbage collected at other moments. If only Python's
-// garbage collector frees some of the device's memory, the peak depends on when it runs.
+// Collections says how a predicted run is repeated with Python's garbage collected at other moments. If some device
+// memory is freed only by the garbage collector, the peak depends on when the collector runs.
 type Collections struct {
-	// Begin is called before each run, with the time of its collections and what is to be found out.
+	// Begin is called before each run, with the time of its collections and the garbage that is examined.
 	Begin func(when string, g schemas.Garbage)
-	// End makes the tables of a run and gives its peaks.
+	// End makes the tables of a run and returns its peaks.
 	End func(*Result) (schemas.Collection, error)
 }
 
 // runCollections makes the runs that bound the peak of r, and notes them in its manifest. One of these runs collects
-// all garbage at once. If the garbage collector freed something in r, another of these runs never collects. If the
-// garbage collector freed nothing, r itself is such a run. A run that was stopped, for example by its time limit, gets
-// no bounds: other runs would stop elsewhere.
+// all garbage at once. If the collector freed something in r, another run never collects. If it freed nothing, r itself
+// is such a run. A run that was stopped, for example by its time limit, gets no bounds: other runs would stop
+// elsewhere.
 func runCollections(ctx context.Context, e Experiment, c Collections, r *Result) error {
 	if r.Garbage == nil || !r.Garbage.Any() || r.Interrupted || !schemas.EndedByItself(r.Manifest.Status) {
 		return nil
@@ -37,7 +37,7 @@ func runCollections(ctx context.Context, e Experiment, c Collections, r *Result)
 		if other == nil {
 			return err
 		}
-		if other.Interrupted { // the range is not known, and what was made of r stays
+		if other.Interrupted { // the range is unknown, and r keeps its tables
 			r.Interrupted = true
 			return nil
 		}

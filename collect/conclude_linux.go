@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// conclude reads what the agents wrote, determines how the run ended, and seals it.
+// conclude reads the agents' journals, determines how the run ended, and seals the journals.
 func (r *recording) conclude(c *child, watch *torchWatch, lastError string) error {
 	m := r.manifest
 	m.Collector.LeftRunning = c.exit.LeftRunning
@@ -40,7 +40,7 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 		r.warn("nothing was recorded: no process of the run trained with torch" + scriptless(m.Command))
 	}
 	if masking != nil {
-		// A journal that may contain a secret is not sealed.
+		// A journal that may still contain a secret is not sealed.
 		return fmt.Errorf("masking the journals: %w", masking)
 	}
 	sealed, sealing := spool.Seal(r.spool)
@@ -49,7 +49,7 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 	return errors.Join(reading, sealing, silenced(journals))
 }
 
-// scriptless says of an interpreter that was started alone that a script was forgotten.
+// scriptless returns a hint if a command starts a Python interpreter without a script.
 func scriptless(command []string) string {
 	if len(command) != 1 || !launch.IsPython(command[0]) {
 		return ""
@@ -58,7 +58,7 @@ func scriptless(command []string) string {
 	return "; " + python + " was started without a script, which goes behind it, as in " + python + " train.py"
 }
 
-// silenced is the error of a run in which an agent could record no more.
+// silenced returns the error of a run in which an agent had to stop recording.
 func silenced(journals []*spool.Journal) error {
 	for _, j := range journals {
 		for i := range j.Failures {
@@ -87,12 +87,12 @@ func (r *recording) unseen() error {
 	return nil
 }
 
-// finish writes the last manifest.
+// finish writes the final manifest.
 func (r *recording) finish(errs error) error {
 	m := r.manifest
 	end := time.Now().UTC()
 	m.End = &end
-	if m.Status == schemas.StatusPartial { // the experiment was never started
+	if m.Status == schemas.StatusPartial { // the experiment was not started
 		m.Status = schemas.StatusFailed
 	}
 	if errs != nil {

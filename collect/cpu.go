@@ -2,12 +2,12 @@ package collect
 
 import "time"
 
-// A cpuMeter splits this process's CPU time into the parts of a run.
+// A cpuMeter divides this process's CPU time into parts, one for each stage of a run.
 type cpuMeter struct{ last time.Duration }
 
 func newCPUMeter() cpuMeter { return cpuMeter{processCPU()} }
 
-// part is the CPU time since the part before it, in nanoseconds.
+// part returns the CPU time since the previous call, in nanoseconds.
 func (c *cpuMeter) part() int64 {
 	now := processCPU()
 	part := now - c.last

@@ -4,5 +4,5 @@ package collect
 
 import "time"
 
-// processCPU is used in recording, which this system does not support.
+// processCPU returns 0. Only recording uses it, which this system does not support.
 func processCPU() time.Duration { return 0 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processCPU is the CPU time that this process has used, 0 if the system does not say.
+// processCPU returns the CPU time that this process has used, or 0 if the system does not tell.
 func processCPU() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// decisionsVariable names the reads that the phantom GPU answers the other way, as a list in JSON.
+	// decisionsVariable is the variable that tells the phantom GPU which reads get the other answer, as a list in JSON.
 	decisionsVariable = "PHANTOM_DECISIONS"
-	// mostDecisions bounds how often a prediction is repeated with another answer. mostInVain bounds how many
-	// answers may change nothing, since the script then fails for a reason of its own.
+	// mostDecisions is the most repetitions of a prediction with another answer. mostInVain is the most answers without
+	// effect, after which the script seems to fail for a reason of its own.
 	mostDecisions = 8
 	mostInVain    = 2
 )
 
-// Deciding is called after each failed run, before the run is repeated with another answer d. Deciding makes the failed
-// run's tables. An error of Deciding ends the runs.
+// Deciding is called after each failed run, before the run is repeated with another answer d. It makes the failed run's
+// tables. If it returns an error, there are no further runs.
 type Deciding func(failed *Result, d schemas.Decision) error
 
-// RunDeciding is [Run] for an experiment that may fail because of a value that the phantom GPU does not compute. A
-// script with an assert on such a value may fail. If a run fails after a read of an unknown value, RunDeciding repeats
-// the run with the other answer to that read. Answers that help are kept in e.Decisions.
+// RunDeciding is [Run] for an experiment that may fail because of a value that the phantom GPU does not compute. For
+// example, a script may check such a value with an assert. If a run fails after a read of an unknown value, RunDeciding
+// repeats the run with the other answer to that read. Answers that help are kept in e.Decisions.
 func RunDeciding(ctx context.Context, e *Experiment, told Deciding) (*Result, error) {
 	tried, inVain := map[string]bool{}, 0
 	last := "" // the read whose answer was changed for this run
@@ -55,7 +55,8 @@ func RunDeciding(ctx context.Context, e *Experiment, told Deciding) (*Result, er
 	}
 }
 
-// suspicion returns the end of a failed run's reason if the run may have failed because of an unknown value.
+// suspicion returns a text for the end of a failed run's reason, if the run may have failed because of an unknown
+// value.
 func suspicion(suspects []string) string {
 	if len(suspects) == 0 {
 		return ""
@@ -63,8 +64,8 @@ func suspicion(suspects []string) string {
 	return "; " + suspects[0] + schemas.SuspectedRead
 }
 
-// suspects returns the unknown reads of the process that failed first: the first that an exception ended, else the
-// first that exited with a non-zero status.
+// suspects returns the unknown reads of the process that failed first: the first process that an exception ended, or
+// else the first that exited with a non-zero status.
 func suspects(journals []*spool.Journal) []string {
 	var exited []string
 	for _, j := range inOrderOfTheirEnds(journals) {
@@ -82,7 +83,7 @@ func suspects(journals []*spool.Journal) []string {
 	return exited
 }
 
-// places are the reads as the phantom GPU takes them.
+// places encodes reads in the form that the phantom GPU accepts.
 func places(decisions []schemas.Decision) string {
 	names := []string{}
 	for _, d := range decisions {
@@ -90,7 +91,7 @@ func places(decisions []schemas.Decision) string {
 	}
 	text, err := json.Marshal(names)
 	if err != nil {
-		panic(err) // text is always encoded
+		panic(err) // encoding text cannot fail
 	}
 	return string(text)
 }

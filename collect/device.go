@@ -16,35 +16,35 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Words of --device.
+// The words that --device accepts.
 const (
 	DeviceAuto    = "auto"
 	DeviceCUDA    = "cuda"
 	DevicePhantom = "phantom"
 )
 
-// A Machine is what an experiment can run on here. The caller opens a Machine once for a run or a whole suite, and
-// closes it afterwards.
+// A Machine is a device on which experiments can run: a GPU of this machine, or the phantom GPU. The caller opens a
+// Machine once for a run or a whole suite, and closes it afterwards.
 type Machine struct {
-	// Predicted is set when experiments run on the phantom GPU.
+	// Predicted is true if experiments run on the phantom GPU.
 	Predicted bool
 	// Note says in one sentence what was chosen and why.
 	Note string
 
 	profile      phantom.Profile
-	memory       int64            // bytes of the phantom GPU, 0 = the profile's memory
-	addresses    string           // of the phantom GPU, "" = the profile's policy
-	chosen       string           // why the phantom GPU was chosen, "" = it was named
+	memory       int64            // bytes of the phantom GPU; 0 means the profile's memory
+	addresses    string           // the phantom GPU's policy of addresses; "" means the profile's
+	chosen       string           // why the phantom GPU was chosen; "" if the user named it
 	library      nvml.Library     // nil without NVML, and on the phantom GPU
 	nvmlReason   string           // why library is nil
-	idle         map[string]int64 // lowest memory in use seen, by UUID
-	throttledFor string           // why the clocks were throttled through a whole wait
-	only         string           // UUID of the one device of a machine that is a part of another
+	idle         map[string]int64 // lowest memory in use so far, by UUID
+	throttledFor string           // why the clocks were throttled during a whole wait
+	only         string           // UUID of the only device, if this is a part of another Machine
 
-	found *found // shared with the machine's parts; nil before the first run
+	found *found // shared with the Machine's parts; nil before the first run
 }
 
-// OpenMachine resolves --device.
+// OpenMachine returns the Machine that --device names.
 func OpenMachine(device string) (*Machine, error) {
 	cpu := newCPUMeter()
 	m, err := openMachine(device, nvml.Open)
@@ -54,8 +54,8 @@ func OpenMachine(device string) (*Machine, error) {
 	return m, err
 }
 
-// PlannedMachine resolves --device for a plan. The plan may be made on a machine without the GPU: for a plan,
-// PlannedMachine accepts cuda without looking for a GPU.
+// PlannedMachine returns the Machine for a suite's plan. A plan may be made on a machine without the GPU, so
+// PlannedMachine does not look for a GPU if device is cuda.
 func PlannedMachine(device string) (*Machine, error) {
 	if device == DeviceCUDA {
 		return &Machine{Note: "device: " + DeviceCUDA}, nil
@@ -87,7 +87,7 @@ func openMachine(device string, open func() (nvml.Library, error)) (*Machine, er
 		m.library = library
 	}
 	hidden := hiddenGPUs(os.Getenv("CUDA_VISIBLE_DEVICES"), os.LookupEnv)
-	// A build without cgo has no NVML, even on a machine with a GPU.
+	// A build without cgo cannot use NVML, even on a machine with a GPU.
 	if m.library != nil && !hidden || word == DeviceCUDA && hasGPUFile() || m.nvmlReason != "" && hasGPUFile() &&
 		!hidden {
 		m.Note = "device: CUDA"
@@ -123,7 +123,7 @@ func phantomMachine(profile, reason string, o PhantomOptions) (*Machine, error) 
 	return m, nil
 }
 
-// setMemory sets the memory of a phantom GPU in bytes, 0 = its profile's.
+// setMemory sets the phantom GPU's memory in bytes. 0 means the profile's.
 func (m *Machine) setMemory(bytes int64) {
 	m.memory = bytes
 	m.Note = "device: phantom GPU, predicting the memory of the " + m.profile.Name
@@ -138,7 +138,7 @@ func (m *Machine) setMemory(bytes int64) {
 	}
 }
 
-// Close gives NVML back.
+// Close shuts NVML down.
 func (m *Machine) Close() {
 	if m.library != nil {
 		m.library.Close()
@@ -157,7 +157,7 @@ func hiddenGPUs(value string, lookup func(string) (string, bool)) bool {
 	return set && (strings.TrimSpace(value) == "" || strings.HasPrefix(strings.TrimSpace(value), "-1"))
 }
 
-// devices lists the NVML devices that CUDA_VISIBLE_DEVICES leaves visible and that belong to this machine's share.
+// devices returns the NVML devices that CUDA_VISIBLE_DEVICES leaves visible and that belong to this Machine.
 func (m *Machine) devices() []nvml.Device {
 	if m.library == nil {
 		return nil
@@ -180,7 +180,7 @@ func (m *Machine) devices() []nvml.Device {
 			return strconv.Itoa(info.Index) == word || strings.HasPrefix(word, "GPU-") &&
 				strings.HasPrefix(info.UUID, word)
 		})
-		if i < 0 { // a MIG instance, or a mistake: CUDA stops at the first one it cannot resolve
+		if i < 0 { // a MIG instance or a mistake: CUDA ignores everything after a device that it cannot resolve
 			break
 		}
 		visible = append(visible, all[i])
@@ -191,7 +191,7 @@ func (m *Machine) devices() []nvml.Device {
 	return visible
 }
 
-// gpus describes the devices for the manifest.
+// gpus returns the descriptions of the devices for the manifest.
 func (m *Machine) gpus() []schemas.GPU {
 	if m.Predicted {
 		return []schemas.GPU{{Name: m.profile.Name, TotalBytes: cmp.Or(m.memory,
@@ -214,7 +214,7 @@ func (m *Machine) driver() *string {
 	return &d
 }
 
-// buildPhantom makes the phantom GPU for an interpreter's torch.
+// buildPhantom builds the phantom GPU for the torch of an interpreter.
 func (m *Machine) buildPhantom(ctx context.Context, python string) (*phantom.Library, error) {
 	lib, err := phantom.Build(ctx, phantom.Options{Python: python, Profile: m.profile})
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 
 // DeviceMemory is the size of a GPU's memory as a user writes it: 24GiB, or 24GB or 24G as cards are sold.
 type DeviceMemory struct {
-	Bytes int64  // 0 = the GPU's own
+	Bytes int64  // 0 means the GPU's own memory
 	note  string // how the size was interpreted, if its unit was ambiguous
 }
 
@@ -43,8 +43,7 @@ func (m *DeviceMemory) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// asSold returns the unit that is meant if a size is written as cards are sold, such as 24GB or 24G: these have 24
-// GiB.
+// asSold returns the binary size that a user means by a size as cards are sold, such as 24GB or 24G.
 func asSold(size string) (meant string, sold bool) {
 	number := strings.TrimRight(strings.ToUpper(size), "B")
 	if number == "" || !strings.ContainsAny(number[len(number)-1:], "MGT") || len(size) > len(number)+1 {

@@ -18,13 +18,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Check is one thing that recording needs, or that makes it better.
+// A Check is the result for one thing that recording needs, or that improves it.
 type Check schemas.DoctorCheck
 
 // A Diagnosis is what a machine can record.
 type Diagnosis struct {
 	Checks   []Check
-	Features []schemas.TorchFeature // features of the interpreter's torch; nil = none could be tried
+	Features []schemas.TorchFeature // features of the interpreter's torch; nil if none could be tried
 }
 
 // Document returns the diagnosis in its printed form.
@@ -36,8 +36,8 @@ func (d Diagnosis) Document() schemas.Doctor {
 	return doc
 }
 
-// Doctor looks at what recording needs on this machine. python is as in --python, store as in --store. Doctor changes
-// nothing but the phantom GPU's cache.
+// Doctor checks what recording needs on this machine. python is as in --python, store as in --store. It changes nothing
+// except the phantom GPU's cache.
 func Doctor(ctx context.Context, python, store string) Diagnosis {
 	platform := Check{Name: "platform", OK: runtime.GOOS == "linux", Needed: true, Detail: runtime.GOOS + "/" +
 		runtime.GOARCH}
@@ -58,7 +58,7 @@ func Doctor(ctx context.Context, python, store string) Diagnosis {
 	features, tried := checkFeatures(ctx, path, torch.OK)
 	gpu := checkGPU()
 	fake, library := checkPhantom(ctx, path, torch.OK)
-	// A GPU or a phantom GPU is enough.
+	// Either a GPU or a phantom GPU is enough.
 	gpu.Needed, fake.Needed = !fake.OK, !gpu.OK
 	compiler := checkCompiler(ctx, library)
 	checks = append(checks, torch, tried, own, opacus, gpu, compiler, fake, checkStore(store), checkCache())
@@ -109,7 +109,7 @@ func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
 }
 
 // CheckPrivate returns an error if the built-in private experiments cannot be recorded with an interpreter. If python
-// is "", CheckPrivate checks the interpreter that the built-in experiments would use.
+// is "", it checks the interpreter that the built-in experiments would use.
 func CheckPrivate(ctx context.Context, python string) error {
 	chosen, err := BuiltinPython(python)
 	if err != nil {
@@ -130,7 +130,7 @@ func CheckPrivate(ctx context.Context, python string) error {
 	return nil
 }
 
-// checkFeatures tries what the agent uses in torch without a promise that it stays.
+// checkFeatures tries the private features of torch that the agent uses.
 func checkFeatures(ctx context.Context, python string, torch bool) ([]schemas.TorchFeature, Check) {
 	c := Check{Name: "torch features", Hint: "the agent needs a torch that can be imported to try them"}
 	if !torch {
@@ -158,7 +158,8 @@ func checkFeatures(ctx context.Context, python string, torch bool) ([]schemas.To
 	return features, c
 }
 
-// checkAgent says whose agent records: the program's own agent, whichever package dpsight is installed.
+// checkAgent reports that the agent built into this program always records, and whether the installed Python package
+// has the same agent.
 func checkAgent(ctx context.Context, python string) Check {
 	c := Check{Name: "agent", OK: true, Detail: "the program's own"}
 	if python == "" {
@@ -166,7 +167,7 @@ func checkAgent(ctx context.Context, python string) Check {
 	}
 	answer, err := interpreter.Ask(ctx, python, os.Environ())
 	if err != nil || len(answer.Package) == 0 {
-		return c // an interpreter that does not run was reported above
+		return c // another check reports an interpreter that does not run
 	}
 	folder := answer.Package[0]
 	installed := strings.TrimSpace("the package dpsight " + answer.PackageVersion)
@@ -203,7 +204,7 @@ func checkGPU() Check {
 	return c
 }
 
-// checkCompiler accepts missing compilers if the phantom GPU was made without them. library is nil if there is no
+// checkCompiler accepts missing compilers if the phantom GPU was built without them. library is nil if there is no
 // phantom GPU.
 func checkCompiler(ctx context.Context, library *phantom.Library) Check {
 	c := Check{Name: "gcc", Hint: "install gcc and g++ (apt-get install gcc g++ libc6-dev): the phantom GPU is " +
@@ -261,7 +262,7 @@ func checkPhantom(ctx context.Context, python string, torch bool) (Check, *phant
 	return c, nil
 }
 
-// checkStore looks without making the store: doctor is asked before anything is to be written.
+// checkStore checks the store without creating it, since doctor must not write.
 func checkStore(store string) Check {
 	c := Check{Name: "store", Needed: true, Hint: "name another folder with --store"}
 	path, err := filepath.Abs(store)

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// An elasticReport finds in a launcher's output which of its processes failed first. When a rank has failed, torchrun
-// prints a report of it between lines of signs. If a process died without an exception, the report is the only trace of
-// it.
+// An elasticReport reads from torchrun's output which of its processes failed first. When a rank has failed, torchrun
+// prints a report between lines of signs. If a process died without an exception, the report is the only trace of it.
 type elasticReport struct {
-	cause bool // the following lines describe the root cause
+	cause bool // whether the following lines describe the root cause
 	rank  string
 	code  string
 }
@@ -35,7 +34,7 @@ func (e *elasticReport) line(text string) {
 	}
 }
 
-// String returns the report as a sentence, "" if the launcher printed no report.
+// String returns the report as a sentence, or "" if the launcher printed none.
 func (e *elasticReport) String() string {
 	code, err := strconv.Atoi(e.code)
 	switch {
@@ -47,5 +46,5 @@ func (e *elasticReport) String() string {
 	return fmt.Sprintf("rank %s ended with exit code %d", e.rank, code)
 }
 
-// isRule reports whether a line is drawn rather than written.
+// isRule reports whether a line consists only of signs.
 func isRule(line string) bool { return strings.Trim(line, "=-*#_~ \t") == "" }

@@ -6,18 +6,18 @@ import (
 	"io/fs"
 )
 
-// A UsageError is a mistake in the request, or a machine that cannot fulfil it. Nothing was run.
+// A UsageError reports a mistake in the request, or that the machine cannot fulfil it. Nothing was run.
 type UsageError struct {
 	Problem string
-	Advice  string // what to do about it, may be empty
+	Advice  string // what to do about it; may be empty
 }
 
 func (e *UsageError) Error() string { return e.Problem }
 
-// Hint is what to do about the error.
+// Hint returns what the user can do about the error.
 func (e *UsageError) Hint() string { return e.Advice }
 
-// StoreError returns err with a message that blames the store in dir, not the data to be written.
+// StoreError returns err with a message that names the store in dir as the cause, rather than the data.
 func StoreError(dir string, err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

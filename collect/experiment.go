@@ -10,53 +10,54 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// An Experiment is what to run and how to record it.
+// An Experiment says what is run and how it is recorded.
 type Experiment struct {
-	Store string // folder of runs; made where absent
+	Store string // folder of runs; created if absent
 	Name  string // name of the run; "" takes the script's name
 
-	// Command is the user's. Empty runs the built-in experiment that Params (from experiments.Resolve) describe.
+	// Command is the user's command. If it is empty, the built-in experiment that Params describe (from
+	// experiments.Resolve) runs.
 	Command []string
 	Params  map[string]any
-	Dir     string   // working folder; "" is the current one
-	Environ []string // environment of the experiment, as from os.Environ; nil is this process's
+	Dir     string   // working folder; "" means the current one
+	Environ []string // environment of the experiment, as from os.Environ; nil means this process's
 
-	Bare        bool          // counters and timers only
-	Warmup      *int          // steps before timed ones; nil leaves it to the agent
-	RecordSteps *int          // how many steps have events, from the first; nil leaves it to the agent
-	WindowSteps *int          // steps of a later window, 0 = no later windows; nil leaves it to the agent
-	Stacks      bool          // Python stacks of allocations, in set-up and the first StackSteps steps
-	StackSteps  *int          // nil leaves it to the agent
-	NoLines     bool          // the lines of the script are not followed
-	LikeAGPU    bool          // a phantom GPU has bare steps, as a GPU has, and is looked at between steps alone
+	Bare        bool          // records only counters and timers
+	Warmup      *int          // steps before the timed ones; nil means the agent's default
+	RecordSteps *int          // number of first steps with events; nil means the agent's default
+	WindowSteps *int          // steps of each later window, 0 for no later windows; nil means the agent's default
+	Stacks      bool          // records Python stacks of allocations, in set-up and the first StackSteps steps
+	StackSteps  *int          // nil means the agent's default
+	NoLines     bool          // does not follow the lines of the script
+	LikeAGPU    bool          // makes a phantom GPU have bare steps like a GPU, and looks only between steps
 	Timeout     time.Duration // 0 = none
-	Grace       time.Duration // between TERM and KILL; 0 is DefaultGrace
-	Cooldown    time.Duration // a pause after the device was found free
+	Grace       time.Duration // between TERM and KILL; 0 means DefaultGrace
+	Cooldown    time.Duration // pause after the device was found free
 
-	// Machine is where the experiment runs; nil opens Device for this run only. A suite opens one for all its runs,
-	// so that the device's idle level is known from run to run.
+	// Machine is where the experiment runs. If it is nil, Device is opened for this run only. A suite opens one Machine
+	// for all its runs, so that it learns the device's idle memory.
 	Machine        *Machine
-	Device         string        // auto ("" too), cuda, phantom, phantom:PROFILE
-	SampleInterval time.Duration // time between two NVML readings; 0 is DefaultSampleInterval
-	Python         string        // interpreter (--python); of a user's command only its check
-	World          *World        // play ranks of a script that torchrun would start; nil = run the command alone
+	Device         string        // auto (the default), cuda, phantom or phantom:PROFILE
+	SampleInterval time.Duration // time between two NVML samples; 0 means DefaultSampleInterval
+	Python         string        // interpreter (--python); for a user's command it is only checked
+	World          *World        // ranks of a script to run as torchrun would; nil runs the command alone
 	Suite          *schemas.SuiteRef
-	Placements     []schemas.Placement // earlier runs of the same experiment that placed segments otherwise
-	// devices of a phantom machine; 0 = one, or one for each rank that a launcher starts
+	Placements     []schemas.Placement // earlier runs of the same experiment with other placements of segments
+	// GPUs is the number of devices of a phantom machine. 0 means one, or one for each rank that a launcher starts.
 	GPUs      int
 	Decisions []schemas.Decision // reads of unknown values that get the other answer
-	Steps     string             // after which step a prediction ends the script; see [CheckSteps]
-	Garbage   string             // when Python's garbage is collected, as schemas.GarbageNever; "" = by Python
-	Version   string             // version of dpsight
+	Steps     string             // the step after which a prediction ends the script; see [CheckSteps]
+	Garbage   string             // when garbage is collected, such as schemas.GarbageNever; "" leaves it to Python
+	Version   string             // dpsight's version
 
-	Stdin          *os.File  // nil is no input; a terminal without Terminal counts as nil
-	Stdout, Stderr io.Writer // where the output is shown, in addition to the logs; may be nil
+	Stdin          *os.File  // nil means no input; a terminal counts as nil if Terminal is nil
+	Stdout, Stderr io.Writer // where output is shown, in addition to the logs; may be nil
 	Progress       func(Progress)
-	// Terminal is where the output is shown, if that is a terminal and only this experiment uses it. The experiment
-	// then gets a terminal of its own, of the same size, and input from Stdin is passed on. May be nil.
+	// Terminal is the terminal on which output is shown, if only this experiment uses it. The experiment then gets its
+	// own terminal of the same size, and input from Stdin is passed on. Terminal may be nil.
 	Terminal *os.File
 
-	// Signals are passed on to the experiment; the second one kills it. See [Interrupts]. May be nil.
+	// Signals are passed on to the experiment; the second one kills it. See [Interrupts]. Signals may be nil.
 	Signals <-chan os.Signal
 }
 
@@ -80,8 +81,8 @@ func (e *Experiment) Check() error {
 	return nil
 }
 
-// plannedSteps returns how many steps the experiment will have, 0 if the experiment does not say. A built-in experiment
-// has two steps for each timed step, a bare and an instrumented one.
+// plannedSteps returns the number of steps that the experiment will have, or 0 if it is not known. A built-in
+// experiment has two steps for each timed step, a bare and an instrumented one.
 func (e *Experiment) plannedSteps() int64 {
 	if n, err := strconv.ParseInt(e.Steps, 10, 64); err == nil {
 		return n
@@ -96,7 +97,7 @@ func (e *Experiment) plannedSteps() int64 {
 	return warmup + 2*timed
 }
 
-// wholeNumber returns an integer parameter, as YAML or the table of options gives it, else 0.
+// wholeNumber returns an integer parameter in the types of YAML or of the table of options, or 0 for other values.
 func wholeNumber(value any) int64 {
 	switch n := value.(type) {
 	case int:
@@ -116,10 +117,10 @@ const DefaultGrace = 10 * time.Second
 type Result struct {
 	Manifest *schemas.Manifest
 	Dir      string // the run's folder
-	// Garbage is what only Python's garbage collector frees, on the phantom GPU; nil elsewhere.
+	// Garbage says what only Python's garbage collector frees on the phantom GPU. It is nil on a GPU.
 	Garbage *schemas.Garbage
 	// Suspects are the reads of unknown values that may have made a predicted run fail, the likeliest first.
 	Suspects []string
-	// Interrupted is set if a signal or the context ended the run. The caller should not start further runs.
+	// Interrupted is true if a signal or the context ended the run. The caller should not start further runs.
 	Interrupted bool
 }

@@ -43,12 +43,14 @@ import dpsight
 prediction = dpsight.predict("train.py", device="t4")
 assert prediction.fits and prediction.peak > 0 and prediction.breakdown["parameters"] > 0, prediction
 print(prediction.peak)
-"""folders of compilers, which are hidden beside the compilers themselves
+"""
+FOLDERS = ["/usr/lib/gcc", "/usr/include", "/usr/local/go", "/usr/lib/go"]  # of compilers, hidden beside their programs
+COMPILERS = ("gcc", "g++", "cc", "c++", "c99", "c89", "cpp", "clang", "clang++", "tcc", "go", "zig", "as", "ld")
 
 
-Returns the programs to hide in the usual folders: each compiler, and its variants with a version or a target in their
-names, such as x86_64-linux-gnu-gcc-12."""
-    in, such as x86_64-linux-gnu-gcc-12."""
+def hidden_programs() -> list[str]:
+    """Returns the programs to hide in the usual folders: each compiler, and its variants with a version or a target in
+    their names, such as x86_64-linux-gnu-gcc-12."""
     found = []
     for folder in ("/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/go/bin"):
         for path in sorted(Path(folder).glob("*")):

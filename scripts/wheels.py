@@ -2,7 +2,7 @@
 """Builds dpsight's wheels, each with the program for one platform, and its source distribution. The same program and
 modules always give the same wheel, byte for byte.
 
-wheels.py [-o DIST] [PLATFORM ...] builds all platforms by default. ziglang is the C compiler of those for Linux.
+  wheels.py [-o DIST] [PLATFORM ...]    all platforms by default, with ziglang as the C compiler for Linux
 
 The program for Linux on x86-64 contains the phantom GPU, compiled for the versions of torch that it is tested with. The
 phantom GPU is compiled with gcc and linked by ziglang.
@@ -207,9 +207,9 @@ __asm__(
 )
 
 
-Compiles the phantom GPU with the usual compiler, so that the wheel has the code that the tests test. zig links it,
-since zig knows which functions an older glibc has."""
-    knows which functions an older glibc has."""
+def compile_phantom(target: str, compiler: str, arguments: list[str]) -> int:
+    """Compiles the phantom GPU with the usual compiler, so that the wheel has the code that the tests test. zig links
+    it, since zig knows which functions an older glibc has."""
     if "-shared" not in arguments:
         return subprocess.call([compiler, *arguments])
     out = arguments[arguments.index("-o") + 1]

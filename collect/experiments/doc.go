@@ -1,7 +1,6 @@
-// Package experiments holds the built-in DP-SGD experiments: one table of
-// their options, which the command line, the resolver below and the Python
-// program read alike, and the Python program itself.
+// Package experiments has the built-in DP-SGD experiments: the Python program that trains, and a table of its options,
+// which the command line, [Resolve] and the program read.
 //
-// The table is options.json. The table is data rather than Go or Python code so that help, validation and the
-// parameters in a run's manifest cannot drift apart.
+// The table is options.json. It is data rather than Go or Python code, so that help, validation and the parameters in a
+// run's manifest always agree.
 package experiments

@@ -1,6 +1,6 @@
-"""Boots the agent. The interpreter's site module runs it before the script, and it waits until torch is imported.
+"""Starts the agent. The interpreter's module site runs this file before the script. It waits until torch is imported.
 
-It must be invisible to the script. It imports nothing that site has not loaded, never imports torch, runs the
+This file must be invisible to the script. It imports nothing that site has not loaded, never imports torch, runs the
 sitecustomize that would have run otherwise, and removes its own folder from sys.path.
 """
 
@@ -12,9 +12,10 @@ _package = "dpsight"
 
 
 class Finder:
-    """Runs callbacks right after the body of a module was executed, and finds our package, which sys.path does not.
+    """An import finder. It calls back right after a module has been executed, and finds the package dpsight, whose
+    folder is not in sys.path.
 
-    A class, not an instance: there is nothing to construct and nothing to pickle.
+    It is a class instead of an instance, so that nothing is constructed or pickled.
     """
 
     callbacks = {}  # module name -> function(module)
@@ -50,7 +51,7 @@ class Finder:
 
         def exec_module(module):
             try:
-                del loader.exec_module  # the loader is left unchanged
+                del loader.exec_module  # the loader is restored
             except AttributeError:
                 pass
             execute(module)
@@ -59,7 +60,8 @@ class Finder:
                 call(callback, module)
 
         try:
-            # An attribute of the instance: the loader's type, inspect.getsource, pkgutil and LazyLoader keep working.
+            # It is set on the instance, so that the loader's type, inspect.getsource, pkgutil and LazyLoader keep
+            # working.
             loader.exec_module = exec_module
         except (AttributeError, TypeError):
             pass
@@ -73,7 +75,7 @@ def _own_spec(name):
 
 
 def call(callback, module):
-    """Runs a callback of the agent. The agent must never break the script; only SystemExit passes."""
+    """Runs a callback of the agent. An error must not break the script; only SystemExit passes."""
     try:
         callback(module)
     except Exception as error:
@@ -112,20 +114,20 @@ def _load_plugin(path):
 
 
 def _boot():
-    if hasattr(sys, "_dpsight_boot"):  # once a process, however many roads lead here
+    if hasattr(sys, "_dpsight_boot"):  # once in a process, whatever imports this file
         return
     sys._dpsight_boot = Finder
     sys.meta_path.insert(0, Finder)
     if not os.environ.get("DPSIGHT_SPOOL"):
         return
-    if "torch" in sys.modules:  # a .pth file imported it before us
+    if "torch" in sys.modules:  # a .pth file has already imported it
         call(_on_torch, sys.modules["torch"])
     else:
         Finder.callbacks["torch"] = _on_torch
 
 
 def _chain():
-    """Runs the sitecustomize that would otherwise have run, with its own semantics."""
+    """Runs the sitecustomize that would have run without dpsight, in the same way."""
     me = sys.modules.pop("sitecustomize", None)
     sys.path[:] = [p for p in sys.path if os.path.abspath(p) != _here]
     try:
@@ -133,7 +135,7 @@ def _chain():
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
-        sys.modules["sitecustomize"] = me  # there was none
+        sys.modules["sitecustomize"] = me  # there was no other
 
 
 _boot()

@@ -1,4 +1,5 @@
-"""Tags: which tensor lies at which address at which mark. A tag says what was seen, and ingest names it."""
+"""Tags say which tensor lies at which address at which mark. A tag records an observation, from which ingest derives an
+owner."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from dpsight.torch_compat import Weak, expired, private, weak
 
 _TAG = struct.Struct("<IBBBxQQII")
 _FLUSH = 64 << 10
-_ENOUGH = 2  # next to a first allocation of the same size a tag may be ambiguous; the next is not
+_ENOUGH = 2  # tags of one place: beside an allocation of the same size the first may be ambiguous, the second is not
 
 Record = tuple[int, int, int, int, int, int]
 """Kind, address, bytes, number of the name, number of the module, number of the dtype."""
 
-# Categories that own a tensor beyond autograd: a script that also keeps it adds nothing.
+# Categories that own a tensor besides autograd. If a script keeps such a tensor too, that adds no owner.
 _OWNED = {
     kinds.PARAMETER,
     kinds.BUFFER,
@@ -41,18 +42,18 @@ class Tags:
     """Makes the records of tensors, and writes them."""
 
     def __init__(self) -> None:
-        # What is not written yet. Several threads may tag. Each adds and takes in one operation, without a lock: a
-        # lock would stay held if a script's signal handler raised.
+        # Tags that are not written yet. Several threads may tag. Each appends, or takes, in one operation without a
+        # lock: a lock would stay held if a signal handler of the script raised.
         self._buffer: deque[bytes] = deque()
-        self._bytes = 0  # in it, about
-        self._owned: set[int] = set()  # addresses tagged as something of their own since the step began
+        self._bytes = 0  # bytes in the buffer, approximately
+        self._owned: set[int] = set()  # addresses tagged in an owned category since the step began
         self._outputs: set[int] = set()  # the outputs that a model returned since its latest call began
-        # What lives from step to step: (id, kind) → where its data begin, a weak reference to its storage, and how
-        # often it was tagged there.
+        # Tensors that live from step to step: (id, kind) → address of the data, weak reference to the storage, and
+        # number of tags at this place.
         self._lasting: dict[tuple[int, int], tuple[int, Weak | None, int]] = {}
 
     def emit(self, records: Iterable[Record], untag: bool = False) -> int:
-        """Writes tags under one mark of their own, and returns its number."""
+        """Writes tags under a separate mark, and returns the mark's number."""
         records = list(records)
         if not records:
             return 0
@@ -86,16 +87,16 @@ class Tags:
 
     @quiet
     def user(self, tensor: Any, category: str, name: str) -> None:
-        """dpsight.tag(): the module's place holds the category."""
+        """Tags a tensor for dpsight.tag(). The category stands in the field for the module."""
         if recorder.level >= TAGS:
             self.emit(self.within(kinds.USER, tensor, recorder.tag_name(name), recorder.tag_name(category)))
 
-    # What lives from step to step is tagged until its place is known, since a tag holds for the whole life of a
-    # block.
+    # Tensors that live from step to step are tagged until their place is known, since a tag holds for a block's whole
+    # life.
 
     def place_known(self, kind: int, tensor: Any) -> bool:
-        """Whether tags have said where a tensor lies that lives from step to step, and it lies there still. Call it
-        with __torch_function__ off."""
+        """Whether tags have recorded the place of a tensor that lives from step to step, and the tensor still lies
+        there. Call it with __torch_function__ turned off."""
         found = self._lasting.get((id(tensor), kind))
         if found is None or found[2] < _ENOUGH or expired(found[1]):
             return False
@@ -104,13 +105,13 @@ class Tags:
         except RuntimeError as error:
             if by_script(error):
                 raise
-            return False  # another tensor in its place, without storage
+            return False  # another tensor with this id, without storage
 
     def lasting(self, kind: int, tensor: Any, name: int) -> list[Record]:
-        """The records of a tensor that lives from step to step. Call it with __torch_function__ off, if its place is
-        not known."""
+        """The records of a tensor that lives from step to step. Call it with __torch_function__ turned off, if its
+        place is not known."""
         records = self.of(kind, tensor, name)
-        # What torch.func wraps lives as long as its transform.
+        # A tensor that torch.func wraps lives only as long as the transform.
         if len(records) == 1 and type(tensor) in plain_types() and not private.functorch_wraps(tensor):
             key, pointer = (id(tensor), kind), tensor.data_ptr()
             known, ref, times = self._lasting.get(key, (0, None, 0))
@@ -120,39 +121,40 @@ class Tags:
         return records
 
     def known_places(self) -> set[int]:
-        """Where the tensors lie that live from step to step."""
+        """The addresses of tensors that live from step to step."""
         return {pointer for pointer, _, _ in list(self._lasting.values())}
 
     def forget_places(self) -> None:
-        """What lives from step to step is tagged again."""
+        """Forgets places, so that tensors that live from step to step are tagged again."""
         self._lasting.clear()
 
     def step_ended(self, _number: int) -> None:
-        """Sharding resizes storages: memory that returns at the same address is another block."""
+        """Forgets places if ranks train together. Sharding resizes storages: memory that returns at the same address is
+        another block."""
         ranks = sys.modules.get("torch.distributed")
         if drains.recording and ranks is not None and ranks.is_available() and ranks.is_initialized():
             self.forget_places()
 
-    # Owned by more than autograd.
+    # Tensors that have an owner besides autograd.
 
     def model_called(self, *_: Any) -> None:
-        """What models gave before is the script's, if it keeps it."""
+        """Forgets the outputs of a model's previous call: if they still exist, they are the script's."""
         self._owned -= self._outputs
         self._outputs.clear()
 
     def owned(self) -> set[int]:
-        """Addresses tagged as something of their own since the step began."""
+        """Addresses tagged in an owned category since the step began."""
         return self._owned
 
     def take_owned(self) -> set[int]:
-        """The same, and a step begins."""
+        """Returns these addresses and forgets them, since a step begins."""
         owned, self._owned = self._owned, set()
         return owned
 
     # Writing.
 
     def flush(self) -> None:
-        """Writes the buffer. Names come first, since a kill in between would leave tags without them."""
+        """Writes the buffer. Names are written first, since a kill in between would leave tags without their names."""
         with uninterrupted:
             self._bytes = 0
             full = b"".join(self._taken())

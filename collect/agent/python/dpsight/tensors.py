@@ -1,5 +1,5 @@
-"""Looking at tensors without touching them: where their storage lies, and which are inside a structure. No reference is
-kept: a tensor held one moment too long would raise the very peak that is measured."""
+"""Reads where tensors' storages lie, and which tensors are inside a structure, without changing the tensors. It keeps
+no reference: a tensor held for a moment too long would raise the peak that is measured."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from dpsight.torch_compat import local_tensor, private, sparse_parts
 
 _MAX_DEPTH = 4
 MOST_ENTRIES = 1000
-"""Containers of more are not looked into: what grows with every step is neither a model's nor an optimizer's."""
+"""Larger containers are not looked into: a container that grows with every step belongs neither to a model nor to an
+optimizer."""
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def quiet(function: _F) -> _F:
-    """Makes a function look at tensors without __torch_function__. Subclasses may refuse even to give their
-    address, and a mode of the script's would see, and slow down, every attribute that is read."""
+    """Makes a function read tensors without __torch_function__. Subclasses may refuse to give even their address, and a
+    mode of the script would see, and slow down, every attribute that is read."""
 
     @functools.wraps(function)
     def quietly(*args: Any, **kwargs: Any) -> Any:
@@ -34,7 +35,8 @@ def quiet(function: _F) -> _F:
 
 
 def storages(tensor: Any) -> Iterable[tuple[Any, int]]:
-    """The CUDA storages behind a tensor, and their dtypes. There is one, except for subclasses that wrap several."""
+    """The CUDA storages behind a tensor, and their dtypes. There is one storage, except for subclasses that wrap
+    several tensors."""
     if type(tensor) in plain_types() and tensor.is_cuda and tensor.layout is recorder.torch.strided:
         if not private.functorch_wraps(tensor):  # the common case, without a generator
             return ((tensor.untyped_storage(), dtype(tensor)),)
@@ -44,7 +46,7 @@ def storages(tensor: Any) -> Iterable[tuple[Any, int]]:
 def _inner_storages(tensor: Any) -> Iterator[tuple[Any, int]]:
     torch = recorder.torch
     kind = type(tensor)
-    if private.functorch_wraps(tensor):  # of whatever type: inside torch.func a plain tensor may be a wrapper
+    if private.functorch_wraps(tensor):  # whatever its type: inside torch.func a plain tensor may be a wrapper
         yield from storages(private.functorch_unwrapped(tensor))
         return
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
@@ -76,13 +78,13 @@ def _sparse(tensor: Any) -> Iterator[tuple[Any, int]]:
 
 
 def dtype(tensor: Any) -> int:
-    """The number of a tensor's dtype; 0 = kinds does not list it."""
+    """The number of a tensor's dtype; 0 if kinds.py does not list it."""
     return numbers().get(tensor.dtype, 0)
 
 
 @functools.cache
 def numbers() -> dict[Any, int]:
-    """The numbers of those dtypes that this torch has."""
+    """The numbers of the dtypes that this torch has."""
     known = ((getattr(recorder.torch, name, None), n) for n, name in enumerate(kinds.DTYPES, 1))
     return {value: n for value, n in known if value is not None}
 
@@ -90,7 +92,7 @@ def numbers() -> dict[Any, int]:
 def addresses(tensor: Any) -> list[tuple[int, int, int]]:
     """Base address, bytes and dtype of each CUDA storage behind a tensor. Fake and meta tensors have none."""
     try:
-        if type(tensor) in plain_types():  # the common case, without a generator
+        if type(tensor) in plain_types():  # the common case needs no generator
             if not tensor.is_cuda:
                 return []
             if tensor.layout is recorder.torch.strided and not private.functorch_wraps(tensor):
@@ -98,20 +100,20 @@ def addresses(tensor: Any) -> list[tuple[int, int, int]]:
                 n = storage.nbytes()
                 return [(storage.data_ptr(), n, dtype(tensor))] if n else []
         return [(s.data_ptr(), s.nbytes(), d) for s, d in storages(tensor) if s.nbytes()]
-    except RuntimeError as error:  # NotImplementedError is one
+    except RuntimeError as error:  # NotImplementedError is a subclass
         if by_script(error):
             raise
         return []  # a subclass without a storage of its own
 
 
 def base(tensor: Any, name: str) -> Any:
-    """An attribute of torch's own tensor, whatever a subclass of the script's makes of its name."""
+    """Reads an attribute of torch's own tensor class, even if a subclass of the script defines the same name."""
     return getattr(recorder.torch.Tensor, name).__get__(tensor)
 
 
 def held(tensor: Any) -> list[tuple[Any, int, int]]:
     """Each CUDA storage behind a tensor, its base address and its bytes. Fake and meta tensors have none. For a
-    subclass it is the tensor's own: what it wraps is separate."""
+    subclass it is the tensor's own storage, without the tensors that it wraps."""
     try:
         if type(tensor) in plain_types():
             return [(s, s.data_ptr(), s.nbytes()) for s, _ in storages(tensor)]
@@ -132,14 +134,14 @@ def plain_types() -> tuple[type, ...]:
 
 
 def living() -> list[Any]:
-    """All plain tensors that Python knows, on any device. The garbage collector finds what refers to their class in
-    20 ms. The returned list keeps them alive."""
+    """All plain tensors that Python knows, on any device. The garbage collector finds what refers to their class in 20
+    ms. The returned list keeps the tensors alive."""
     plain = plain_types()
     return [t for t in gc.get_referrers(*plain) if type(t) in plain]
 
 
 def subclassed() -> list[Any]:
-    """All tensors that Python knows of the script's and of libraries' own subclasses. torch's wrap plain tensors."""
+    """All tensors of subclasses that the script or a library defines. torch's own subclasses wrap plain tensors."""
     kinds, todo = set(), [recorder.torch.Tensor]
     while todo:
         for kind in type.__subclasses__(todo.pop()):
@@ -151,8 +153,8 @@ def subclassed() -> list[Any]:
 
 
 def grad_fn(tensor: Any) -> Any:
-    """The node that made a tensor. One of several views of a tensor that was changed in place since has none, and
-    can no longer be used. Call it with __torch_function__ off."""
+    """The node that made a tensor. A view has none, and cannot be used, if another view of its base was changed in
+    place. Call it with __torch_function__ turned off."""
     try:
         return base(tensor, "grad_fn")
     except RuntimeError as error:
@@ -162,7 +164,7 @@ def grad_fn(tensor: Any) -> Any:
 
 
 def batched(tensor: Any) -> bool:
-    """Whether vmap has the tensor for several samples at once."""
+    """Whether the tensor is vmap's wrapper for several samples."""
     while private.functorch_wraps(tensor):
         if private.functorch_batched(tensor):
             return True
@@ -184,16 +186,16 @@ def inside(value: Any, depth: int = 0) -> Iterator[Any]:
         value = dict.values(value)
     elif not isinstance(value, (tuple, list)):
         if isinstance(value, recorder.torch.nn.Module):
-            return  # attributes of a module belong to it, whoever refers to it
+            return  # a module's attributes belong to it, not to the object that refers to it
         value = getattr(value, "__dict__", {}).values() if depth < 2 else ()
     for item in list(value):
         yield from inside(item, depth + 1)
 
 
 def grad_fns(values: Iterable[Any], objects: bool = False) -> list[Any]:
-    """The nodes that made the tensors among values, and those in containers and dataclasses there; with objects,
-    also those in attributes of plain objects. This runs at every call of a module, so it does not look into
-    other arguments, such as a configuration or a cache of all layers. Call it with __torch_function__ off."""
+    """The nodes that made the tensors among values, also those in containers and dataclasses and, if objects is true,
+    in attributes of plain objects. This runs at every call of a module, so it does not look into other arguments, such
+    as a configuration or a cache of all layers. Call it with __torch_function__ turned off."""
     plain, found = plain_types(), []
     todo = list(values)
     for _ in range(_MAX_DEPTH + 1):
@@ -218,13 +220,13 @@ _EMPTY = frozenset((type(None), bool, int, float, str))
 
 
 def _parts(value: Any, kind: type, objects: bool) -> Iterable[Any]:
-    """The contents of a container, a dataclass or, with objects, any object. It calls no method of the script."""
+    """The contents of a container, a dataclass or, if objects is true, any object. It calls no method of the script."""
     for container in (dict, tuple, list, collections.deque):
         if issubclass(kind, container):
             if container.__len__(value) > MOST_ENTRIES:
                 return ()
             return dict.values(value) if container is dict else container.__iter__(value)
-    if collections.UserDict in class_order(kind):  # issubclass would ask its metaclass, which asks the script's classes
+    if collections.UserDict in class_order(kind):  # issubclass would ask its metaclass, which runs the script's code
         objects = True
     dictionaries = map(class_dict, class_order(kind))
     known = next((d["__dataclass_fields__"] for d in dictionaries if "__dataclass_fields__" in d), ())
@@ -235,7 +237,7 @@ def _parts(value: Any, kind: type, objects: bool) -> Iterable[Any]:
 
 
 def _slots(value: Any, kind: type, names: Iterable[str]) -> Iterator[Any]:
-    """What a dataclass keeps in slots."""
+    """The values in a dataclass's slots."""
     for name in names:
         for cls in class_order(kind):
             slot = class_dict(cls).get(name)
@@ -243,16 +245,17 @@ def _slots(value: Any, kind: type, names: Iterable[str]) -> Iterator[Any]:
                 try:
                     yield slot.__get__(value)
                 except AttributeError:
-                    pass  # nothing is in it yet
+                    pass  # an empty slot
                 break
 
 
-class_dict = type.__dict__["__dict__"].__get__  # a class's, whatever its metaclass says
+class_dict = type.__dict__["__dict__"].__get__  # reads a class's dictionary even if its metaclass hides it
 class_order = type.__dict__["__mro__"].__get__
 
 
 def fields(value: Any) -> dict[str, Any] | None:
-    """An object's dictionary, by the interpreter's own descriptor: a class may have a property of that name."""
+    """An object's dictionary, read by the interpreter's own descriptor: a class may define a property with that
+    name."""
     for cls in class_order(type(value)):
         found = class_dict(cls).get("__dict__")
         if found is not None:
@@ -264,7 +267,7 @@ def fields(value: Any) -> dict[str, Any] | None:
 def needs_grad(value: Any) -> bool:
     """Whether some tensor inside value requires grad."""
     torch = recorder.torch
-    # What most models return, at every call. It is read without quiet()'s context where nothing would notice.
+    # Most models return this at every call. It is read without quiet()'s context if no mode could notice.
     if type(value) is torch.Tensor and not private.torch_function_modes():
         return value.requires_grad
     return _needs_grad(value)

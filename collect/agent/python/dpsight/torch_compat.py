@@ -27,13 +27,13 @@ FSDP2 = "torch.distributed.fsdp._fully_shard._fully_shard"
 FSDP2_GROUPS = "torch.distributed.fsdp._fully_shard._fsdp_param_group"
 INDUCTOR = "torch._inductor.compile_fx"
 NAMED_OPTIMIZER = "torch.distributed.optim.named_optimizer"  # its class has an init_state that steps so, too
-OPS = "torch._ops"  # calls an operator that its caller names
+OPS = "torch._ops"  # calls an operator by name
 STATE_DICT = "torch.distributed.checkpoint.state_dict"
 
 # Attributes that hooks take the place of.
 CALL = "_call_impl"  # of Module: every call goes through it
 ENGINE = "_execution_engine"  # of Variable: every backward goes through it
-ENGINE_THREADS = "pt_autograd"  # how the names of its threads begin
+ENGINE_THREADS = "pt_autograd"  # beginning of the names of the engine's threads
 WATCHDOGS = "pt_nccl_watchdg"  # and of the threads that watch NCCL's collectives, one for each process group
 INIT_STATE = "_init_optim_state"  # of STATE_DICT: steps with zero gradients, so that there is state to load into
 RECOMPUTATION = "_recomputation_hook"  # of torch.utils.checkpoint: the context of a recompute
@@ -50,7 +50,7 @@ WRAPPERS_NAMED_BY = (  # where torch says so
     ("torch.distributed.fsdp._common_utils", "FSDP_WRAPPED_MODULE"),
     ("torch.distributed.algorithms._checkpoint.checkpoint_wrapper", "_CHECKPOINT_WRAPPED_MODULE"),
 )
-SHARD = "_local_tensor"  # of a DTensor: this rank's part
+SHARD = "_local_tensor"  # of a DTensor: the part of this rank
 # Prefixes of an optimizer's attributes for its own hooks.
 OPTIMIZER_HOOKS = "_optimizer_"
 

@@ -1,7 +1,7 @@
-"""NCCL's watchdog, on a phantom GPU. The thread looks ten times a second, and only then releases what a finished
-collective used. DDP makes its buckets again in the second forward. Whether the first ones still exist then
-depends on timing, on a device too. A prediction waits for the watchdog, so that equal runs have equal peaks, and
-says how much more there may be."""
+"""Waits for NCCL's watchdog thread in predictions. The watchdog looks at collectives ten times a second, and only then
+releases what a finished collective used. DDP makes its buckets again in the second forward. Whether the first buckets
+still exist then depends on timing, also on a real device. A prediction waits for the watchdog, so that equal runs have
+equal peaks, and states how many more bytes there may be."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from dpsight.recorder import events, guarded, recorder
 from dpsight.recorder.counters import total_allocated
 from dpsight.torch_compat import WATCHDOGS
 
-_PAUSE = 0.01  # s, between two looks at the watchdogs
-_SLEEPS = 3  # of each: one may be under way and half done
+_PAUSE = 0.01  # s between two looks at the watchdogs
+_SLEEPS = 3  # sleeps of each watchdog: a look may have begun before the wait
 _PATIENCE = 5.0  # s
-_CALLS = 8  # of a reducer that are waited for: it makes its buckets again after the first backward that averages
+_CALLS = 8  # calls of a reducer that wait: it makes its buckets again after the first backward that averages
 
 
 class Watchdog:
-    """What DDP's reducers make again, and what the watchdog may still hold at the same time."""
+    """Buckets that DDP's reducers make again, and what the watchdog may still hold at the same time."""
 
     def __init__(self) -> None:
         self._calls: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        self._before = 0  # bytes allocated before the call under way
-        self._beside = 0  # bytes that were made again at once, at most
+        self._before = 0  # bytes allocated before the present call
+        self._beside = 0  # the most bytes that were made again at once
 
     def install(self) -> None:
-        """Waits in each reducer's first calls."""
+        """Arranges that the first calls of each reducer wait."""
         events.buckets_due.subscribe(self._due)
         events.buckets_made.subscribe(self._made)
 
     def notes(self) -> list[str]:
-        """What the prediction does not know, in words."""
+        """Says in words what the prediction cannot know."""
         if not self._beside:
             return []
         return [
@@ -58,7 +58,7 @@ class Watchdog:
 
 
 def _wait() -> None:
-    """Waits until each watchdog has looked."""
+    """Waits until each watchdog has looked at its collectives."""
     until = time.monotonic() + _PATIENCE
     before = {task: _sleeps(task) for task in _watchdogs()}
     while before and time.monotonic() < until:
@@ -67,14 +67,14 @@ def _wait() -> None:
 
 
 def _watchdogs() -> Iterator[str]:
-    """The folders of the threads in /proc."""
+    """The folders of the watchdog threads in /proc."""
     for task in os.listdir("/proc/self/task"):
         if _read(f"/proc/self/task/{task}/comm").startswith(WATCHDOGS):
             yield f"/proc/self/task/{task}"
 
 
 def _sleeps(task: str) -> int:
-    """How often a thread has gone to sleep; -1 = it has ended."""
+    """The number of times that a thread has gone to sleep; -1 if it has ended."""
     _, found, rest = _read(f"{task}/status").partition("\nvoluntary_ctxt_switches:")
     return int(rest.split()[0]) if found else -1
 
@@ -83,7 +83,7 @@ def _read(path: str) -> str:
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.read()
-    except OSError:  # a thread that has ended meanwhile
+    except OSError:  # the thread has ended meanwhile
         return ""
 
 

@@ -1,2 +1,2 @@
-"""Taggers: each says what some tensors are, when the recorder signals that it is time to look. No hook knows a
-tagger."""
+"""Taggers say what tensors are for. Each looks at some tensors when the recorder signals a suitable moment. Hooks do
+not know the taggers."""

@@ -1,5 +1,5 @@
-"""Tags gradients: of parameters in instrumented steps, by a hook that runs when backward has written one, and of those
-that were assigned when an optimizer updates."""
+"""Tags gradients. In instrumented steps a hook on each parameter runs when backward has written its gradient. Assigned
+gradients are tagged when an optimizer updates."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from dpsight.torch_compat import gradient_hooks as hooks_of
 
 
 class GradientHook:
-    """Runs when backward has written p.grad, often by taking over a temporary. Only from here on it is a gradient.
+    """Runs when backward has written p.grad, often by taking over a temporary tensor. Only then is that tensor a
+    gradient.
 
-    A class of its own, so that a parameter with the hook can be recognised: ids are used again.
+    It is a class, so that the hook can be recognised on a parameter: ids are used again.
     """
 
     __slots__ = ()
@@ -43,24 +44,25 @@ class GradientHooks:
 
     def __init__(self) -> None:
         self._hook = GradientHook()
-        # Handles of hooks, and weak references to those parameters that no model and no optimizer has. Not to the
-        # others: torch swaps no parameter that something refers to weakly (a model's dtype or device is changed so).
+        # Handles of hooks, and weak references to those parameters that belong to no model and no optimizer. Other
+        # parameters have no weak reference, since torch does not swap a parameter that has one, and swaps parameters to
+        # change a model's dtype or device.
         self._watched: list[tuple[Any, Any]] = []
 
     def install(self) -> None:
-        """Waits for steps and updates."""
+        """Subscribes to steps and updates."""
         events.step_begins.subscribe(self._step_begins)
         events.update_begins.subscribe(_tag_assigned)
 
     def watch(self, p: Any, owned: bool = True) -> None:
-        """Sets the hook on a parameter on a GPU, once. Not where a bare step fails, since the engine may be at
-        work. owned: a model or an optimizer has the parameter."""
+        """Sets the hook on a parameter on a GPU, at most once. It does not after a failure in a bare step, since the
+        engine may be at work. owned: whether a model or an optimizer has the parameter."""
         if recorder.level < MODULES or not p.is_cuda or not p.requires_grad or not p.is_leaf:
             return
         for hook in (hooks_of(p) or {}).values():
             if type(hook) is GradientHook:
                 return
-        if not private.functorch_wraps(p):  # backward writes no gradient for what a transform has wrapped
+        if not private.functorch_wraps(p):  # backward writes no gradient to a parameter that a transform has wrapped
             handle = p.register_post_accumulate_grad_hook(self._hook)
             self._watched.append((handle, None if owned else weakref.ref(p)))
 
@@ -72,8 +74,8 @@ class GradientHooks:
 
     @quiet
     def unwatch(self) -> None:
-        """Removes the hooks. Even a hook that returned at once would cost a bare step a microsecond a parameter,
-        and so does an empty dictionary of hooks: the engine takes the interpreter's lock to look into it."""
+        """Removes the hooks. Even a hook that returned at once would cost a bare step a microsecond for each parameter.
+        So does an empty dictionary of hooks, since the engine takes the interpreter's lock to look into it."""
         if not self._watched:
             return
         emptied = {}
@@ -87,8 +89,8 @@ class GradientHooks:
         if not forgets_gradient_hooks():
             return
         with freeze_threads():
-            # Another thread's engine may be waiting for the lock while it holds the hooks. So nothing changes if
-            # any other thread has called a model.
+            # Another thread's engine may be waiting for the lock while it holds the hooks. So the hooks stay if another
+            # thread has called a model.
             if safe_devices() is not None or registry.called_elsewhere():
                 return
             for p in parameters:
@@ -97,7 +99,7 @@ class GradientHooks:
                     forget_gradient_hooks(p)
 
     def _parameters(self) -> Iterator[Any]:
-        """The parameters that may have our hook."""
+        """The parameters that may have the hook."""
         for root in registry.roots():
             yield from root.parameters()
         for optimizer in registry.optimizers():

@@ -1,5 +1,5 @@
-"""Tags models: their parameters, their buffers and what is attached to their parameters, at the first call in a
-step and when a step begins; and their inputs and results."""
+"""Tags the parameters and buffers of models and what is attached to their parameters, at a model's first call in a step
+and when a step begins. Also tags the inputs and results of models."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from dpsight.tags import Record, tags
 from dpsight.tensors import quiet
 from dpsight.torch_compat import private
 
-_EVALUATIONS = 8  # of a model that have tags in bare steps
+_EVALUATIONS = 8  # evaluations of a model that get tags in bare steps
 
 
 class Models:
-    """Which models were tagged in this step, and which evaluate."""
+    """Which models were tagged in this step, and which of them evaluate."""
 
     def __init__(self) -> None:
         self._tagged: set[int] = set()  # id(module) of roots
-        # By number: how often the calls of a root that train nothing had tags. Bare steps have none of their own,
-        # and an evaluation after an epoch resembles nothing in an instrumented step.
+        # By number: how many calls of a root that train nothing had tags. Other calls in bare steps are matched with
+        # instrumented steps, but an evaluation after an epoch resembles no call in an instrumented step.
         self._evaluations: dict[int, int] = {}
-        self._evaluates = False  # the call under way is such a one
+        self._evaluates = False  # whether the running call is such an evaluation
         self._grads: Callable[[], bool]
 
     def install(self) -> None:
-        """Waits for calls and steps."""
+        """Subscribes to calls and steps."""
         self._grads = recorder.torch.is_grad_enabled
         events.model_called.subscribe(self._called)
         events.model_returned.subscribe(self._returned)
@@ -39,11 +39,11 @@ class Models:
 
     def _called(self, root: Any, args: Any) -> None:
         if recorder.level >= TAGS:
-            # Inside torch.func a model may have other parameters at each call, lent for that call.
+            # Inside torch.func a model may get other parameters for the time of each call.
             known = id(root) in self._tagged and private.functorch_level() is None
             tags.emit(tags.within(kinds.INPUT, args) + ([] if known else self.records(root)))
             if not self._grads():
-                self._evaluations[registry.known(root)] = _EVALUATIONS  # bare steps are matched with this one
+                self._evaluations[registry.known(root)] = _EVALUATIONS  # bare steps are matched with this call
         elif recorder.cuda and recorder.tagging and drains.recording and not self._grads():
             number = registry.known(root)
             count = self._evaluations.get(number, 0)
@@ -55,12 +55,12 @@ class Models:
     def _returned(self, kwargs: dict[str, Any], out: Any) -> None:
         evaluates, self._evaluates = self._evaluates, False
         if recorder.level >= TAGS or evaluates:
-            # Keyword arguments are all that Hugging Face's models are given.
+            # Hugging Face's models get only keyword arguments.
             tags.emit(tags.within(kinds.INPUT, kwargs) + tags.within(kinds.OUTPUT, out))
 
     def _step_begins(self, _number: int, recorded: bool) -> None:
-        """Tags all models seen so far. If several threads train, each tags its own: the engine may be replacing the
-        others' gradients, without a lock against readers."""
+        """Tags all models seen so far. If several threads train, each tags only its own models: the engine may be
+        replacing the gradients of the others, without a lock against readers."""
         if not recorded:
             return
         self._tagged.clear()
@@ -71,8 +71,8 @@ class Models:
 
     @quiet
     def records(self, root: Any, safe: Safe | None = None) -> list[Record]:
-        """Records of a model's parameters and buffers, and of everything attached to its parameters. Sets their
-        hooks on the way. If it is not safe, gradients and hooks are left alone."""
+        """Records of a model's parameters and buffers, and of everything attached to its parameters. It also sets the
+        parameters' gradient hooks. If safe excludes a device, gradients and hooks there are left alone."""
         if safe is None and private.functorch_level() is None:
             self._tagged.add(id(root))
         out: list[Record] = []

@@ -1,9 +1,9 @@
-"""Tags what a model and its losses keep besides parameters and buffers (caches, masks, class weights: plain
-attributes), and the models that are never called (an average of the weights, a teacher not yet used).
+"""Tags tensors that a model and its losses keep besides parameters and buffers (caches, masks, class weights: plain
+attributes), and models that are never called (an average of the weights, a teacher not yet used).
 
-It looks between steps, when what belongs to one call is gone. script_tensors.py finds what the script keeps by
-names of its own. Other holders, such as a function's variable, are not looked for: the garbage collector would
-need seconds to find the referrers of each tensor.
+It looks between steps, when tensors that belong to one call are gone. script_tensors.py finds the tensors that the
+script keeps under names of its own. Other holders, such as variables of functions, are not searched: the garbage
+collector would need seconds to find what refers to each tensor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONTAINERS = (list, tuple, dict)
 
 
 class ModuleAttrs:
-    """What is looked at between steps."""
+    """Tags what models keep between steps."""
 
     def __init__(self) -> None:
         self._internal: set[str] = set()  # attributes that every module has
@@ -34,7 +34,7 @@ class ModuleAttrs:
         self._private: set[int] = set()  # modules whose inputs or norms the hooks of libraries have taken
 
     def install(self) -> None:
-        """Waits for steps, and for the hooks of libraries of differential privacy."""
+        """Subscribes to steps, and to the hooks of libraries for differential privacy."""
         events.step_begins.subscribe(self._step_begins)
         events.activations_kept.subscribe(self._hooked)
         events.sampler_begins.subscribe(self._hooked)
@@ -44,8 +44,8 @@ class ModuleAttrs:
             self._private.add(number)
 
     def _step_begins(self, number: int, recorded: bool) -> None:
-        """Tags what is kept at the end of a step. What an instrumented step has made is looked at even if the next
-        step is bare, since it may not outlive that."""
+        """Tags what is kept at the end of a step. Tensors that an instrumented step has made are tagged even if the
+        next step is bare, since they may not exist after that step."""
         owned = tags.take_owned()
         if not recorded:
             return
@@ -54,15 +54,15 @@ class ModuleAttrs:
         if not (recorder.cuda and drains.recording and recorder.tagging and (was or instrumented)):
             return
         warmup = recorder.settings.warmup
-        if number in (1, warmup):  # some make their average only after the first step
+        if number in (1, warmup):  # some scripts make their averaged model only after the first step
             self._find_uncalled()
         records = self.records()
-        if was and (number <= warmup or script_tensors.affordable()):  # in a bare step, owners are not recorded
+        if was and (number <= warmup or script_tensors.affordable()):  # owners are not recorded in bare steps
             records += script_tensors.records(owned.union(r[1] for r in records))
         tags.emit(records)
 
     def records(self) -> list[Record]:
-        """Records of what models keep, and of models that are never called."""
+        """Records of tensors that models keep, and of models that are never called."""
         return self._attributes() + self._models()
 
     @quiet
@@ -74,7 +74,7 @@ class ModuleAttrs:
         for root in registry.roots():
             for path, module in _walked(root.named_modules):
                 own, prefix = vars(module), path and path + "."
-                # Any other module's attribute of such a name is the script's.
+                # In any other module, an attribute with such a name is the script's own.
                 private = adapters.LAYERS if registry.known(module) in self._private else {}
                 for key in [k for k in list(own) if k not in self._internal]:
                     out += _kept(own[key], root, prefix + key, module, private.get(key, kinds.HELD))
@@ -86,7 +86,8 @@ class ModuleAttrs:
 
     @quiet
     def _models(self) -> list[Record]:
-        """Records of the weights of models that are never called, under their class's name: they have no other."""
+        """Records of the weights of models that are never called, under the name of their class, since they have no
+        other name."""
         out: list[Record] = []
         for root in self._alive():
             own = type(root).__name__
@@ -103,10 +104,10 @@ class ModuleAttrs:
                 yield root
 
     def _find_uncalled(self) -> None:
-        """Finds the outermost modules that were never called. It takes 40 ms for a quarter of a million objects, so
-        it runs twice, in warm-up. The list of modules is gone before anything can be allocated."""
+        """Finds the outermost modules that were never called. That takes 40 ms for a quarter of a million objects, so
+        it happens only twice, during warm-up. The list of modules is released before anything can be allocated."""
         module = recorder.torch.nn.Module
-        # type(), not isinstance(): that asks lazy proxies for their class, and they import something.
+        # type() instead of isinstance(), which asks lazy proxies for their class, so that they import something.
         found = [o for o in gc.get_objects() if issubclass(type(o), module) and not registry.known(o)]
         inner = {
             id(m) for o in found if CHILDREN in vars(o) for child in _walked(o.children) for m in _walked(child.modules)
@@ -119,19 +120,19 @@ def _kept(value: Any, root: Any, path: str, module: Any, kind: int = kinds.HELD)
         tensors = list(inside(value)) if 0 < len(value) <= MOST_ENTRIES else []
     else:
         tensors = [value] if isinstance(value, recorder.torch.Tensor) else []
-    parameter = recorder.torch.nn.Parameter  # has its tag, whoever lists it
+    parameter = recorder.torch.nn.Parameter  # a parameter has its own tag, whichever module lists it
     tensors = [t for t in tensors if t.is_cuda and not isinstance(t, parameter)]
     if not tensors:
         return []
     name, number = recorder.tag_name(registry.labelled(path, root)), registry.known(module)
-    if kind != kinds.HELD:  # what a hook keeps for a layer has only the layer's name, here and when it is kept
+    if kind != kinds.HELD:  # what a hook keeps for a layer has only the layer's name, here as when it is kept
         name = 0
     return [r for tensor in tensors for r in tags.of(kind, tensor, name, number)]
 
 
 def _walked(walk: Callable[[], Iterable[Any]]) -> list[Any]:
-    """What a walk of a module yields; nothing if the module refuses it, because it is half made or closed to
-    others."""
+    """The values that a walk of a module yields. There are none if the module cannot be walked, because it is half made
+    or refuses access."""
     try:
         return list(walk())
     except Exception as error:

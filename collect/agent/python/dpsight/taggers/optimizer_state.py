@@ -1,4 +1,5 @@
-"""Tags what optimizers keep: the state of their parameters, those parameters themselves, and state of their own."""
+"""Tags what optimizers keep: the state of their parameters, the parameters themselves, and state that belongs to no
+parameter."""
 
 from __future__ import annotations
 
@@ -18,19 +19,19 @@ _STANDARD = {"defaults", "state", "param_groups"}  # attributes of every optimiz
 
 
 class OptimizerState:
-    """The names of what optimizers keep."""
+    """Tags the state of optimizers."""
 
     def __init__(self) -> None:
-        self._names: dict[tuple[int, str], int] = {}  # by the parameter's name and the key of its state
+        self._names: dict[tuple[int, str], int] = {}  # name's number by the parameter's name and the key of its state
 
     def install(self) -> None:
-        """Waits for updates."""
+        """Subscribes to updates."""
         events.update_ended.subscribe(lambda optimizer: tags.emit(self.records(optimizer)))
 
     @quiet
     def records(self, optimizer: Any, safe: Safe | None = None) -> list[Record]:
-        """Records of an optimizer's state and of its parameters, including those that no model has. If it is not
-        safe, gradients and hooks are left alone."""
+        """Records of an optimizer's state and of its parameters, including those that no model has. If safe excludes a
+        device, gradients and hooks there are left alone."""
         out: list[Record] = []
         position, all_readable = 0, True
         for group in optimizer.param_groups:
@@ -48,10 +49,10 @@ class OptimizerState:
                     out += tags.lasting(kinds.PARAMETER, p, named)
                 out += self._of_parameter(optimizer.state.get(p) or {}, named)
         if not all_readable:
-            return out  # gradients would be taken for state
+            return out  # otherwise gradients would be taken for state
         try:
             return out + _own_state(optimizer)
-        except Exception as error:  # what others hang on their optimizers may refuse to be looked at
+        except Exception as error:  # attributes that other code adds to optimizers may raise when read
             recorder.spared("looking at what an optimizer keeps", error)
             return out
 
@@ -73,8 +74,8 @@ class OptimizerState:
 
 
 def _own_state(optimizer: Any) -> list[Record]:
-    """Records of state that belongs to no parameter: under a key of its own (a module's, in K-FAC), or an
-    attribute."""
+    """Records of state that belongs to no parameter. It is under a key of its own (in K-FAC a module), or an attribute
+    of the optimizer."""
     own = [(k, v) for k, v in optimizer.state.items() if not isinstance(k, recorder.torch.Tensor)]
     for key, value in vars(optimizer).items():
         filled = isinstance(value, _CONTAINERS) and 0 < len(value) <= MOST_ENTRIES
@@ -83,7 +84,7 @@ def _own_state(optimizer: Any) -> list[Record]:
             own.append((key, value))
     if not own:
         return []
-    # Lists of parameters and of their gradients are no state.
+    # The optimizer's lists of parameters and of their gradients are no state.
     theirs = {id(t) for g in optimizer.param_groups for p in g["params"] for t in (p, p.grad)}
     out: list[Record] = []
     for key, value in own:

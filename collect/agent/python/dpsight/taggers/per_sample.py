@@ -1,5 +1,5 @@
-"""Tags what libraries of differential privacy keep: the inputs and output gradients that their hooks hold,
-per-sample gradients and norms, their sums, and the noise. adapters.py lists the attributes that hold them."""
+"""Tags the tensors of libraries for differential privacy: the inputs and output gradients that their hooks hold,
+per-sample gradients and norms, their sums, and the noise. adapters.py lists the attributes that have these tensors."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from dpsight.tags import Record, tags
 from dpsight.tensors import batched, inside, quiet, storages
 from dpsight.torch_compat import Weak, expired, weak
 
-# Address, bytes and a weak reference of each storage.
+# For each storage: address, bytes and a weak reference.
 _Held = Sequence[tuple[int, int, Weak | None]]
 _KEPT_INPUTS = tuple(attribute for attribute, kind in adapters.LAYERS.items() if kind == kinds.HOOK_ACTIVATION)
 
 
 class Work(threading.local):
-    """What this thread is in the middle of."""
+    """The private work that this thread is doing."""
 
     def __init__(self) -> None:
-        self.parameters: list[Any] = []  # that clipping or noise works through
-        self.reached = 0  # how many of them have their noise
-        self.held: _Held = ()  # what the hook of the layer under way holds
-        self.sums: dict[int, list[Record]] = {}  # id(parameter) → records of its summed gradient as the phase began
+        self.parameters: list[Any] = []  # the parameters that clipping or noising processes in order
+        self.reached = 0  # how many of them have got noise
+        self.held: _Held = ()  # storages that the hook of the present layer holds
+        self.sums: dict[int, list[Record]] = {}  # id(parameter) → records of its sum when the phase began
 
 
 _work = Work()
 
 
 def install() -> None:
-    """Waits for libraries and expanded weights."""
+    """Subscribes to libraries and to expanded weights."""
     events.dp_imported.subscribe(_imported)
     events.dp_phase_begins.subscribe(_phase_begins)
     events.dp_phase_ended.subscribe(_phase_ended)
@@ -50,12 +50,12 @@ def install() -> None:
 
 
 def _imported(_adapter: Adapter) -> None:
-    """A library is there, the first or a further one."""
+    """Called when a library is imported, the first or another."""
     events.backward_ended.unsubscribe(_tag_left)
     events.backward_ended.subscribe(_tag_left)
 
 
-# The phases of optimizers and engines.
+# Phases of optimizers and engines.
 
 
 @quiet
@@ -67,8 +67,8 @@ def _phase_begins(parameters: list[Any], phase: str) -> None:
 
 @quiet
 def _phase_ended(parameters: list[Any], _phase: str) -> None:
-    """Tags what clipping, accumulating and noising have left on the parameters. A sum that has become the gradient is
-    a sum no more."""
+    """Tags the results of clipping, accumulating and noising on the parameters. A sum that has become the gradient no
+    longer counts as a sum."""
     _work.parameters.clear()
     out: list[Record] = []
     became: list[Record] = []
@@ -89,14 +89,16 @@ def _summed(p: Any) -> list[Record]:
 
 
 def _clips(p: Any) -> None:
-    """Clipping takes the parameters in turn: by now the sum of the one before is there."""
+    """Called when clipping reaches a parameter. Parameters are clipped in order, so the previous one's sum exists
+    now."""
     if _work.parameters:
         tags.emit(_summed(_work.parameters.pop()))
     _work.parameters.append(p)
 
 
 def _noise_made(noise: Any) -> None:
-    """Noise is made for each parameter in turn: by now the one before has its new gradient."""
+    """Called when a parameter's noise was made. Noise is made in order, so the previous parameter has its new gradient
+    now."""
     named = 0
     out: list[Record] = []
     parameters, reached = _work.parameters, _work.reached
@@ -108,7 +110,7 @@ def _noise_made(noise: Any) -> None:
     tags.emit(out + tags.within(kinds.NOISE, noise, named))
 
 
-# The hooks of layers.
+# Hooks of layers.
 
 
 def _activations_kept(module: Any) -> None:
@@ -116,14 +118,14 @@ def _activations_kept(module: Any) -> None:
 
 
 def _latest(module: Any) -> list[Any]:
-    """The inputs that a layer kept last. A list has the inputs of several calls."""
+    """The inputs that a layer kept in its last call. If the layer keeps a list, it has the inputs of several calls."""
     held = [module.__dict__.get(attribute) for attribute in _KEPT_INPUTS]
     return [value[-1] if isinstance(value, list) else value for value in held if not isinstance(value, list) or value]
 
 
 @quiet
 def _sampler_begins(module: Any) -> None:
-    """Notes the storages that the hook is about to let go. A book-keeping one goes on holding them."""
+    """Notes the storages that a layer's hook is about to release. The hook of a book-keeping method keeps them."""
     _work.held = [(s.data_ptr(), s.nbytes(), weak(s)) for t in inside(_latest(module)) for s, _ in storages(t)]
 
 
@@ -150,7 +152,8 @@ def _sampler_ended(module: Any) -> None:
 
 
 def _sample_made(p: Any, tensor: Any) -> None:
-    """They are copied into a second tensor of their size: both are there at once."""
+    """Tags per-sample gradients that were just made. If they are copied to another tensor of the same size, both exist
+    at once."""
     tags.emit(tags.within(kinds.GRAD_SAMPLE, tensor, registry.parameter(p)))
 
 
@@ -161,8 +164,8 @@ def _sample_set(p: Any) -> None:
 
 @quiet
 def _transform_ran(inputs: Any, gradients_of: Any) -> None:
-    """Where vmap has one tensor for all samples and its gradient for each, these are per-sample gradients, of a model's
-    parameter if it is one by name."""
+    """Tags gradients made under vmap. If vmap uses one tensor for all samples and makes a gradient for each sample,
+    these are per-sample gradients. They belong to a model's parameter if the tensor has a parameter's name."""
     out: list[Record] = []
     for p, gradient in zip(inputs, gradients_of, strict=False):
         named = registry.parameter(p)
@@ -173,7 +176,7 @@ def _transform_ran(inputs: Any, gradients_of: Any) -> None:
 
 @quiet
 def _tag_left(_released: bool) -> None:
-    """Tags what a per-sample method has left on parameters without passing our hooks."""
+    """Tags what a per-sample method has left on parameters without calling the agent's hooks."""
     out: list[Record] = []
     for root in registry.roots():
         for p in root.parameters():

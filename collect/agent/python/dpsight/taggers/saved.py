@@ -1,8 +1,8 @@
-"""Tags what autograd holds for backward. It walks the graph when backward begins, which costs forward nothing.
+"""Tags what autograd holds for backward. It walks the graph when backward begins, so that forward takes no longer.
 
-It reads only raw attributes of nodes. Other attributes, and saved_tensors, unpack: that recomputes checkpoints,
-copies offloaded tensors back, and crashes scripts with selective checkpointing. Hooks on saving would not do
-either: set globally, they break torch.func inside a forward.
+It reads only the raw attributes of nodes. Reading other attributes, and saved_tensors, would unpack: that recomputes
+checkpoints, copies offloaded tensors back, and crashes scripts with selective checkpointing. Hooks on saving are no
+alternative: set globally, they break torch.func inside a forward.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _Node = tuple[int, int]
 
 
 class Saved:
-    """What graphs hold."""
+    """Tags what graphs hold."""
 
     def __init__(self) -> None:
-        self._attributes: dict[type, list[str]] = {}  # node type → names of those in which it holds tensors
+        self._attributes: dict[type, list[str]] = {}  # node type → names of the attributes with saved tensors
         self._names: dict[type, int] = {}
-        # Address → (bytes, name, module, weak reference to the storage, the nodes that hold it and release it when
-        # backward has run over them (none = it lives as long as its node), all nodes that hold it)
+        # Address → (bytes, name, module, weak reference to the storage, nodes that hold it and release it when backward
+        # has run over them (none: it lives as long as its node), all nodes that hold it)
         self._held: dict[int, tuple[int, int, int, Any, set[_Node], set[_Node]]] = {}
 
     def install(self) -> None:
-        """Waits for backward."""
+        """Subscribes to backward."""
         events.step_ended.subscribe(lambda _number: self._held.clear())
         events.backward_begins.subscribe(self._tag)
         events.transform_runs.subscribe(self._tag)
@@ -67,15 +67,15 @@ class Saved:
 
     @quiet
     def _graph_made(self, roots: Any, gradients: Any) -> None:
-        """Tags what a run with differentiable gradients holds: the gradients that it returned, and those on the
+        """Tags what a run with differentiable gradients holds: the gradients that it returned, and the gradients on the
         leaves of the graph."""
         left = [] if gradients else _gradients_below([_node(root) for root in roots])
         tags.emit(self.below(grad_fns([g for g in (*(gradients or ()), *left) if g is not None])))
 
     @quiet
     def _untag(self) -> None:
-        """A run has released its graph. A tensor that another holder still has is no saved tensor any more, unless
-        that holder is another graph: the head of a loss whose backward was told to retain it."""
+        """Called when a run has released its graph. A tensor with another holder is then no longer a saved tensor,
+        unless that holder is another graph, such as the head of a loss whose backward retained its graph."""
         untagged: list[Record] = []
         reached = thread_nodes.now().reached
         for address, (size, name, module, ref, holders, _) in list(self._held.items()):
@@ -87,13 +87,13 @@ class Saved:
         tags.emit(untagged, untag=True)
 
     def below(self, todo: list[Any], safe: Safe | None = None, every: bool = False) -> list[Record]:
-        """Records of what the graph below some nodes holds and was not yet known to hold. Where it is not safe, it
-        only reads nodes whose turn has come. Call it with __torch_function__ off. every: all existing graphs lie
-        below these nodes, and what others held is no longer held."""
+        """Records of tensors that the graph below some nodes holds, and that were not known to be held. Where reading
+        is not safe, it reads only nodes that the engine has already reached. Call it with __torch_function__ turned
+        off. every: all existing graphs lie below these nodes, so what other graphs held is no longer held."""
         known, thread, reached = self._alive(), thread_nodes.number, thread_nodes.now().reached
         for p in (p for root in registry.roots() for p in root.parameters()):
             for storage, _ in storages(p):
-                known.add(storage.data_ptr())  # parameters are saved too, and have tags of their own
+                known.add(storage.data_ptr())  # graphs save parameters too, which have tags of their own
         seen: set[Any] = set()
         found: list[Record] = []
         while todo and len(seen) < _MOST_NODES:
@@ -129,7 +129,8 @@ class Saved:
         return found
 
     def _forget_graphs(self, alive: set[_Node], thread: int) -> None:
-        """What graphs of this thread held that are gone is no saved tensor any more: no backward ever reached them."""
+        """Forgets this thread's graphs that no longer exist: no backward reached them, and their tensors are no longer
+        saved."""
         untagged: list[Record] = []
         for address, (size, name, module, ref, _, holders) in list(self._held.items()):
             if holders.isdisjoint(alive) and all(walker == thread for walker, _ in holders):
@@ -139,7 +140,7 @@ class Saved:
         tags.emit(untagged, untag=True)
 
     def tensors(self, node: Any, todo: list[Any]) -> Iterator[tuple[Any, bool]]:
-        """The tensors that a node holds, and whether the graph lets go of them when backward has run."""
+        """The tensors that a node holds, and whether the graph releases each of them when backward has run."""
         attributes = self._attributes.get(type(node))
         if attributes is None:
             attributes = self._attributes[type(node)] = saved_attributes(type(node))
@@ -149,7 +150,7 @@ class Saved:
             except (RuntimeError, AttributeError) as error:
                 if by_script(error):
                     raise
-                continue  # released already
+                continue  # already released
             variables = list(value) if isinstance(value, (tuple, list)) else [value]
             while variables:
                 variable = variables.pop()
@@ -165,7 +166,7 @@ class Saved:
                     yield data, True
                 for kept in checkpoint_inputs(getattr(variable, "unpack_hook", None)):
                     (variables if is_saved(kept) else todo).append(kept)
-        # Attributes that a torch.autograd.Function has set on its context live as long as the node.
+        # Attributes that a torch.autograd.Function sets on its context live as long as the node.
         own = getattr(node, "__dict__", None)
         if own:
             for tensor in inside(list(own.values())):
@@ -179,9 +180,9 @@ class Saved:
         return name, nodes.module_of(node)
 
     def _alive(self) -> set[int]:
-        """Addresses held since an earlier run over the same graph; those that died are forgotten."""
+        """Addresses held since an earlier run over the same graph. Addresses whose storage is gone are forgotten."""
         alive = set()
-        for address, held in list(self._held.items()):  # at once: threads with graphs of their own share it
+        for address, held in list(self._held.items()):  # a copy, since threads with their own graphs share it
             if not expired(held[3]):
                 alive.add(address)
             elif self._held.get(address) is held:
@@ -213,7 +214,7 @@ def node_device(node: Any) -> Any:
     except (RuntimeError, AttributeError) as error:
         if by_script(error):
             raise
-        found = []  # a node that its graph has lost
+        found = []  # a node without its graph
     return next((d for d in found if d.type != "cpu"), recorder.torch.device("cpu"))
 
 

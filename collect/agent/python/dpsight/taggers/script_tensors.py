@@ -1,10 +1,10 @@
-"""What a script keeps by a name of its own: module globals, closures, default arguments, and attributes of objects
-among them. Asking the garbage collector who refers to a tensor would take seconds. Going down from the script's
-names, over a limited number of objects, takes a millisecond.
+"""Finds the tensors that a script keeps under names of its own: module globals, closures, default arguments, and the
+attributes of such objects. Asking the garbage collector who refers to a tensor would take seconds. Walking down from
+the script's names, over a limited number of objects, takes a millisecond.
 
-No code of the script runs on the way. type() tells what a thing is, since isinstance() asks it for its class.
-Containers are read by the built-in type's own methods, and an object's attributes from its dictionary, by the
-interpreter's own descriptor. Local variables are left to holders/, which looks at the running functions.
+The walk runs no code of the script: type() tells an object's type, since isinstance() would ask the object for its
+class. Containers are read by the built-in type's own methods, and an object's attributes from its dictionary, by the
+interpreter's own descriptor. holders/ looks at local variables, in the running functions.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from dpsight.tags import Record, tags
 from dpsight.tensors import MOST_ENTRIES, addresses, class_dict, fields, plain_types, quiet
 from dpsight.torch_compat import CHILDREN, HOOKS
 
-_MOST = 20_000  # objects that one walk looks at
-_FEW = 4_000  # beyond warm-up a walk happens only if the last one visited at most so many
+_MOST = 20_000  # the most objects that one walk visits
+_FEW = 4_000  # after warm-up there is a walk only if the last one visited at most this many
 _MOST_MODULES = 200
-_LEAST = 4096  # bytes: what DP code's closures hold of scalars has its category by the phase that it was born in
-_DEPTH = 4  # containers and objects inside each other
+_LEAST = 4096  # bytes: smaller tensors, such as scalars in DP closures, get the category of their phase of birth
+_DEPTH = 4  # the most containers and objects inside one another
 _PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), type, range, CellType)
-# Their tensors have tags, or are not kept by anyone in particular.
+# Tensors of these modules have tags, or no particular holder.
 _OTHERS = ("torch.nn.", "torch.optim.", "torch.cuda.", "torch.autograd.", "dpsight.")
 
 
@@ -39,17 +39,17 @@ class ScriptTensors:
     """Walks the script's names."""
 
     def __init__(self) -> None:
-        self._looked = 0  # objects that the latest walk looked at
+        self._looked = 0  # objects that the latest walk visited
         self._failed = False
-        self._beside: tuple[int, list[str]] = (0, [])  # how many modules there were, and the names of the script's own
+        self._beside: tuple[int, list[str]] = (0, [])  # number of modules, and the script's own at that time
 
     def affordable(self) -> bool:
-        """Whether a walk is cheap enough for every instrumented step: the latest one, in warm-up, was."""
+        """Whether a walk is cheap enough for every instrumented step, as the latest one during warm-up showed."""
         return self._looked <= _FEW
 
     def records(self, known: set[int]) -> list[Record]:
-        """Records of the tensors that the script keeps. Tensors at addresses with another known purpose are left
-        out. After the first failure there are none, while all other tags continue."""
+        """Records of the tensors that the script keeps. Tensors at addresses with another known purpose are left out.
+        After its first failure it returns none, while all other tags continue."""
         if self._failed:
             return []
         try:
@@ -73,8 +73,8 @@ class ScriptTensors:
         return walk.out
 
     def _places(self) -> Iterator[tuple[str, int, Any]]:
-        """Names, numbers of modules, and their objects: first the hooks and functions of models, then the hooks of
-        tensors, then the globals of the script's own modules."""
+        """Names, numbers of modules, and objects: first the hooks and functions of models, then the hooks of tensors,
+        then the globals of the script's own modules."""
         for root in list(registry.roots()):
             for module in _tree(root):
                 own, number = fields(module) or {}, registry.known(module)
@@ -95,21 +95,21 @@ class ScriptTensors:
                     yield f"global {prefix}{key}", 0, value
 
     def scripts(self) -> list[tuple[str, Any]]:
-        """The script, and the modules beside or below it, with their names."""
+        """The script, and the modules in its folder or below, with their names."""
         main = sys.modules.get("__main__")
         if type(main) is not ModuleType:
             return []
         file = main.__dict__.get("__file__")
         if type(file) is not str:
             return [("__main__", main)]
-        if self._beside[0] != len(sys.modules):  # finding out where thousands of modules come from took most of a walk
+        if self._beside[0] != len(sys.modules):  # finding the files of thousands of modules took most of a walk's time
             self._beside = (len(sys.modules), _names_beside(main, file))
         found = ((name, sys.modules.get(name)) for name in self._beside[1])
         return [("__main__", main), *((name, module) for name, module in found if type(module) is ModuleType)]
 
 
 def _tree(root: Any) -> list[Any]:
-    """A module and those inside it, by the dictionaries that torch keeps them in."""
+    """A module and the modules inside it, from the dictionaries in which torch keeps them."""
     out, todo = [], [root]
     while todo and len(out) < _MOST:
         module = todo.pop()
@@ -135,7 +135,7 @@ def _names_beside(main: ModuleType, file: str) -> list[str]:
 
 
 class Walk:
-    """One walk: what it has seen, and how much more it may visit."""
+    """One walk: the objects that it has visited, and how many more it may visit."""
 
     def __init__(self, known: set[int]) -> None:
         self.left = _MOST
@@ -145,12 +145,12 @@ class Walk:
         self._seen: set[int] = set()
 
     def visit(self, value: Any, where: str, depth: int) -> None:
-        """Looks at a value, and at what is inside it."""
+        """Visits a value and its contents."""
         kind = type(value)
         self.left -= 1
         if kind in _PLAIN or depth > _DEPTH or self.left <= 0 or id(value) in self._seen:
             return
-        self._seen.add(id(value))  # all that is reached stays alive as long as the walk
+        self._seen.add(id(value))  # ids are unique here: the objects stay alive during the walk
         if issubclass(kind, recorder.torch.Tensor):
             self.tensor(value, where)
         elif kind is FunctionType:
@@ -174,7 +174,7 @@ class Walk:
             try:
                 self.visit(cell.cell_contents, f"closure of {name}", depth + 1)
             except ValueError:
-                continue  # nothing is in it yet
+                continue  # an empty cell
         self._each(function.__defaults__ or (), f"default of {name}", depth)
         if function.__kwdefaults__:
             self._each(list(function.__kwdefaults__.values()), f"default of {name}", depth)
@@ -194,14 +194,14 @@ def _of(function: Any, where: str) -> str:
 
 
 def _entries(value: Any, kind: type) -> list[Any] | None:
-    """The contents of a container or an object; None = not looked into."""
+    """The contents of a container or an object; None if it is not looked into."""
     if issubclass(kind, dict):
         return list(dict.values(value)) if dict.__len__(value) <= MOST_ENTRIES else None
     for container in (list, tuple, collections.deque):
         if issubclass(kind, container):
             return list(container.__iter__(value)) if container.__len__(value) <= MOST_ENTRIES else None
     if issubclass(kind, (recorder.torch.nn.Module, recorder.torch.optim.Optimizer)):
-        return None  # its attributes belong to it, whoever refers to it
+        return None  # a module's attributes belong to it, not to the object that refers to it
     module = class_dict(kind).get("__module__")
     if type(module) is not str or module.startswith(_OTHERS):
         return None

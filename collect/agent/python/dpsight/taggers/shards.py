@@ -1,5 +1,5 @@
-"""Tags what FSDP2 gathers and scatters: whole parameters under the names of their shards, the flat tensors that travel,
-and the shards of gradients that come out."""
+"""Tags what FSDP2 gathers and scatters: whole parameters under their shards' names, the flat tensors that are
+communicated, and the resulting shards of gradients."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dpsight.tensors import quiet
 
 
 def install() -> None:
-    """Waits for groups of parameters."""
+    """Subscribes to groups of parameters."""
     events.group_gathered.subscribe(_gathered)
     events.group_scattered.subscribe(_scattered)
 
 
 @quiet
 def _gathered(group: Any) -> None:
-    """Tags the parameters that a group has gathered, and the flat tensor that they came in. Their gradients are watched
-    as any parameter's."""
+    """Tags the parameters that a group has gathered, and the flat tensor in which they arrived. Their gradients are
+    watched like those of all parameters."""
     out: list[Record] = []
     for whole, shard, name in torch_compat.gathered(group):
         named = name_of(shard, name)
@@ -38,7 +38,7 @@ def _gathered(group: Any) -> None:
 
 @quiet
 def _scattered(group: Any) -> None:
-    """Tags the flat tensor that a group's gradients were put into, and the shards that came out."""
+    """Tags the flat tensor into which a group's gradients were copied, and the resulting shards."""
     out: list[Record] = []
     sent = torch_compat.scattered_flat(group)
     if sent is not None:

@@ -1,6 +1,6 @@
-"""What models are given and return in a step, remembered until it ends without being kept alive. If a request
-fails, the batch needs its name, which only instrumented steps tag, and the graph behind an output must be found:
-the script may not have a variable for it yet."""
+"""Remembers the inputs and outputs of models until the step ends, without keeping them alive. They are needed if a
+request fails: the batch must get its tag, which only instrumented steps give, and the graph of an output must be found
+although the script may have no variable for it yet."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from dpsight.tags import Record
 from dpsight.tensors import class_dict, fields, numbers, quiet, storages
 from dpsight.torch_compat import Weak, expired, private, weak
 
-_MOST = 64  # tensors
-_DEPTH = 2  # containers inside each other: this runs at every call of a model
+_MOST = 64  # most tensors that are remembered
+_DEPTH = 2  # levels of containers that are looked into, since this runs at every call of a model
 _CONTAINERS = (tuple, list, dict)
 
 
 class StepIO:
-    """The inputs and outputs of this step."""
+    """The inputs and outputs of models in this step."""
 
     __slots__ = ("_dtypes", "_inputs", "_modes", "_outputs", "_plain", "_strided")
 
-    # From torch, looked up once: after the model has run, each look-up in its large modules would take as long as
-    # the work.
+    # torch's functions are looked up once: after a model's call, a look-up in torch's large modules would take as long
+    # as the work.
     _plain: type
     _strided: Any
     _modes: Callable[[], int]
     _dtypes: dict[Any, int]
 
     def __init__(self) -> None:
-        # For bare steps: kind, address, bytes, dtype, and a weak reference to the storage.
+        # For bare steps: kind, address, bytes, dtype, and a weak reference to the storage, for each input.
         self._inputs: deque[tuple[int, int, int, int, Weak | None]] = deque(maxlen=_MOST)
-        self._outputs: deque[Any] = deque(maxlen=_MOST)  # weak references to tensors with a graph
+        self._outputs: deque[Any] = deque(maxlen=_MOST)  # weak references to output tensors with a graph
 
     def install(self) -> None:
-        """Waits for calls of models."""
+        """Subscribes to calls of models."""
         torch = recorder.torch
         self._plain, self._strided, self._modes = torch.Tensor, torch.strided, private.torch_function_modes
         self._dtypes = numbers()
@@ -59,7 +59,7 @@ class StepIO:
             self.remember(kinds.OUTPUT, out)
 
     def _forget_outputs(self) -> None:
-        """What the call before gave is what the script keeps, if it is still there."""
+        """Forgets the outputs of the previous call: if they still exist, the script keeps them."""
         for _ in range(len(self._inputs)):
             entry = self._inputs.popleft()
             if entry[0] != kinds.OUTPUT:
@@ -73,8 +73,7 @@ class StepIO:
             if type(value) is not plain:
                 break
         else:
-            # What most models are given and return. It is read without quiet()'s context where nothing would
-            # notice.
+            # Most models receive and return this. It is read without quiet()'s context if no mode could notice.
             if not self._modes():
                 for value in kept:
                     self._tensor(kind, value)
@@ -109,23 +108,24 @@ class StepIO:
                     size = storage.nbytes()
                     if size:
                         self._inputs.append((kind, storage.data_ptr(), size, dtype, weak(storage)))
-            # A parameter that a model gives back has no graph, and torch swaps none that something refers to weakly.
+            # A parameter that a model returns has no graph. It gets no weak reference, since torch does not swap
+            # tensors that have one.
             if kind == kinds.OUTPUT and tensor.requires_grad and not tensor.is_leaf:
                 self._outputs.append(weakref.ref(tensor))
-        except (RuntimeError, TypeError) as error:  # a subclass without a storage, or that nothing can refer to weakly
+        except (RuntimeError, TypeError) as error:  # a subclass without a storage, or without weak references
             if by_script(error):
                 raise
 
     def records(self) -> list[Record]:
-        """Records of those that are still held."""
+        """Records of the inputs and outputs that still exist."""
         return [(kind, at, size, 0, 0, dtype) for kind, at, size, dtype, ref in list(self._inputs) if not expired(ref)]
 
     def outputs(self) -> list[Any]:
-        """The outputs that are still there."""
+        """The outputs that still exist."""
         return [tensor for tensor in (ref() for ref in list(self._outputs)) if tensor is not None]
 
     def _step_ended(self, _number: int) -> None:
-        """The next step is given tensors of its own."""
+        """Forgets everything, since the next step has its own tensors."""
         self._inputs.clear()
         self._outputs.clear()
 

@@ -1,7 +1,7 @@
-"""The hooks that a script sets on tensors. Some tensors are kept only by such a hook. The autograd node that has
-the hook does not reveal it, so hooks are noted when they are set. In bare steps only hooks of leaves are noted,
-since these may outlive the step. For other tensors, a match in an instrumented step shows what their hooks keep.
-This module keeps no reference to the hook itself, only a weak one to torch's dictionary of hooks."""
+"""Notes the hooks that a script sets on tensors. Some tensors are kept alive only by such a hook. The autograd node
+that has the hook does not reveal it, so hooks are noted when they are set. In bare steps only hooks of leaves are
+noted, since these may outlive the step. For other tensors, the matching hook of an instrumented step shows what the
+hook keeps. This module keeps no reference to a hook, only a weak reference to torch's dictionary of hooks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dpsight.recorder import MODULES, guarded, recorder, thread
 from dpsight.taggers.gradient_hooks import GradientHook
 from dpsight.tensors import plain_types, quiet
 
-_MOST = 10_000  # dead and alive, before the dead ones are dropped: hooks of a step's graph die with it
+_MOST = 10_000  # entries, living and dead, from which on dead ones are dropped: hooks die with their graph
 
 
 class TensorHooks:
-    """The hooks that were set."""
+    """The hooks that were set on tensors."""
 
     def __init__(self) -> None:
         self._most = _MOST
@@ -31,7 +31,7 @@ class TensorHooks:
         return len(self._set)
 
     def install(self, patches: Patches) -> None:
-        """Takes the place of the methods that set hooks."""
+        """Replaces the methods that set hooks."""
         tensor = recorder.torch.Tensor
         for attribute in ("register_hook", "register_post_accumulate_grad_hook"):
             function = method(tensor, attribute)
@@ -45,7 +45,7 @@ class TensorHooks:
         @functools.wraps(function)
         def register(tensor: Any, hook: Any) -> Any:
             handle = function(tensor, hook)
-            # A subclass may return a handle of its own.
+            # A subclass of tensors may return another type of handle.
             if not compiling() and type(handle) is handles and type(hook) is not GradientHook:
                 self._note(tensor, handle)
             return handle
@@ -66,14 +66,14 @@ class TensorHooks:
             try:
                 entry = self._set.popleft()
             except IndexError:
-                return  # another thread's walk has the rest
+                return  # another thread's walk has taken the rest
             hooks = entry[0]()
             if hooks is not None and (hook := hooks.get(entry[1])) is not None:
                 self._set.append(entry)
                 yield entry[2], hook
 
     def _drop(self) -> None:
-        """Forgets the dead. If most are alive, it tries again only when there are twice as many."""
+        """Forgets dead entries. If most entries are alive, it tries again only when there are twice as many."""
         for _ in self.alive():
             pass
         self._most = max(_MOST, 2 * len(self._set))
