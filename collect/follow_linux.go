@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// follow passes signals on, enforces the time limit and reports progress until no process of the experiment is
-// left. terminal may be nil.
+// follow passes on signals, enforces the time limit and reports progress, until all processes of the experiment have
+// ended. terminal may be nil.
 func (r *recording) follow(ctx context.Context, c *child, s *samplers, terminal *session) {
 	grace := r.e.Grace
 	if grace <= 0 {
@@ -24,7 +24,7 @@ func (r *recording) follow(ctx context.Context, c *child, s *samplers, terminal 
 	defer ticker.Stop()
 	steps := newStepCounter(r.spool)
 	signals, cancelled, exited := r.e.Signals, ctx.Done(), c.exited
-	var paused chan os.Signal // by Ctrl-Z
+	var paused chan os.Signal // signals of Ctrl-Z
 	if terminal != nil {
 		paused = terminal.paused
 	}
@@ -33,8 +33,8 @@ func (r *recording) follow(ctx context.Context, c *child, s *samplers, terminal 
 		case <-c.ended:
 			return
 		case <-exited:
-			// The supervisor ends the processes that are still running. A time limit reached meanwhile says nothing
-			// about the experiment.
+			// The supervisor ends the processes that are still running. A time limit that is reached meanwhile says
+			// nothing about the experiment.
 			limit, exited = nil, nil
 		case <-limit:
 			limit = nil

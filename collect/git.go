@@ -12,11 +12,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// gitTime bounds the look at a repository: a repository on a slow network file system must not delay the run.
+// gitTime limits the time for reading a repository: a slow network file system must not delay the run.
 const gitTime = 3 * time.Second
 
-// sources returns the folders that may hold the experiment's code: the script's folder first, then the working
-// folder.
+// sources returns the folders that may contain the experiment's code: the script's folder, then the working folder.
 func (p *plan) sources() []string {
 	if script, _ := launch.Work(p.argv); script != "" && !p.builtin {
 		return []string{filepath.Dir(inFolder(p.dir, script)), p.dir}
@@ -24,8 +23,8 @@ func (p *plan) sources() []string {
 	return []string{p.dir}
 }
 
-// gitRevision returns the revision of the first folder that lies in a repository. gitRevision returns nil if no folder
-// lies in a repository, or without git.
+// gitRevision returns the revision of the first folder that is in a repository. It returns nil if none is, or without
+// git.
 func gitRevision(ctx context.Context, dirs ...string) *schemas.Git {
 	for _, dir := range dirs {
 		if git := revisionIn(ctx, dir); git != nil {
@@ -41,7 +40,7 @@ func revisionIn(ctx context.Context, dir string) *schemas.Git {
 	git := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, "git", args...)
 		cmd.Dir, cmd.WaitDelay = dir, time.Second
-		cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0") // read only, others may be at work in it
+		cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0") // git only reads: others may use it
 		out, err := cmd.Output()
 		return strings.TrimSpace(string(out)), err
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// pythonVariable names the interpreter of the built-in experiments.
+// pythonVariable is the variable that names the interpreter of the built-in experiments.
 const pythonVariable = "DPSIGHT_PYTHON"
 
-// chosenByCommand says of an interpreter that it is what a user's own command starts.
+// chosenByCommand marks an interpreter that a user's own command starts.
 const chosenByCommand = "command"
 
-// BuiltinPython chooses the interpreter of the built-in experiments. BuiltinPython takes the first of: override
-// (--python), $DPSIGHT_PYTHON, the active virtual environment, the one whose pip installed dpsight, the one that make
-// setup made, python3. If an explicit choice cannot be run, BuiltinPython returns an error, since the next interpreter
-// would run another torch than requested.
+// BuiltinPython returns the interpreter of the built-in experiments. It is the first of these that exists: override
+// (--python), $DPSIGHT_PYTHON, the active virtual environment's, the one whose pip installed dpsight, the one that make
+// setup created, python3. If one that the user named cannot run, BuiltinPython returns an error, since the next would
+// have another torch.
 func BuiltinPython(override string) (*schemas.Interpreter, error) {
 	if override != "" {
 		return explicitPython(override, "--python")
@@ -62,7 +62,7 @@ func explicitPython(path, how string) (*schemas.Interpreter, error) {
 	return &schemas.Interpreter{Path: absolute(p), Chosen: how}, nil
 }
 
-// pythonBeside is the interpreter that a program was installed with by pip, "" if pip did not install the program.
+// pythonBeside returns the interpreter with which pip installed a program, or "" if pip did not install it.
 func pythonBeside(program string) string {
 	folder := filepath.Dir(program)
 	packages, err := filepath.Glob(filepath.Join(filepath.Dir(folder), "lib", "python*", "*-packages", "dpsight"))
@@ -76,7 +76,7 @@ func pythonBeside(program string) string {
 	return p
 }
 
-// setupPython returns the interpreter whose path make setup left in the user's cache, or "".
+// setupPython returns the interpreter whose path make setup wrote into the user's cache, or "".
 func setupPython() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -93,9 +93,9 @@ func setupPython() string {
 	return p
 }
 
-// commandPython finds the interpreter of a user's command: the command itself, the one behind a script such as
-// torchrun, or one that a prefix such as numactl or nohup starts. commandPython returns nil if it sees no interpreter,
-// as behind a shell script.
+// commandPython returns the interpreter of a user's command: the command itself, the interpreter of a script such as
+// torchrun, or one that a prefix such as numactl or nohup starts. It returns nil if it cannot tell, as for a shell
+// script.
 func commandPython(argv []string) *schemas.Interpreter {
 	found := func(path string) *schemas.Interpreter {
 		return &schemas.Interpreter{Path: absolute(path), Chosen: chosenByCommand}
@@ -120,7 +120,8 @@ func commandPython(argv []string) *schemas.Interpreter {
 	return nil
 }
 
-// longShebang is how installers begin scripts whose interpreter's path is too long, or has blanks, for a shebang.
+// longShebang matches the beginning of a script whose interpreter has a path that is too long, or has spaces, for a
+// shebang.
 var longShebang = regexp.MustCompile(`^'''exec' "?([^" ]+|[^"]+)"? "\$0"`)
 
 func shebangPython(path string) string {
@@ -162,7 +163,7 @@ func shebangPython(path string) string {
 	return p
 }
 
-// absolute does not resolve links: a virtual environment's interpreter is a link.
+// absolute makes a path absolute but keeps links: a virtual environment's interpreter is a link.
 func absolute(path string) string {
 	if a, err := filepath.Abs(path); err == nil {
 		return a

@@ -13,15 +13,14 @@ import (
 const (
 	isolationLimit = 60 * time.Second
 	isolationPoll  = 50 * time.Millisecond
-	// idleTolerance is how far memory in use may lie above the lowest level seen before: drivers keep a few MiB more
+	// idleTolerance is how far the memory in use may be above the lowest level seen before: drivers keep a few MiB more
 	// after use.
 	idleTolerance = 32 << 20
 )
 
 // waitIdle waits until no process computes on the visible devices, their memory is back at the lowest level seen on
-// this machine, and their clocks are not throttled. waitIdle returns what it found. A fixed sleep would not suffice: a
-// context may take seconds to disappear, or no time. If the devices are free at the first look, waiting takes only that
-// look.
+// this machine, and their clocks are not throttled. It returns what it found. A fixed sleep would not do: a context may
+// disappear at once, or take seconds. If the devices are free at the first look, it does not wait.
 func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan struct{}) *schemas.Isolation {
 	switch {
 	case m.Predicted:
@@ -50,7 +49,8 @@ func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan
 		throttled := l.throttled()
 		patience := limit
 		if busy == "" && m.throttledFor == throttled {
-			// The throttling outlasted a whole wait before: it is this machine's state, and no wait will end it.
+			// Throttling has already lasted for a whole earlier wait: it is this machine's normal state, and waiting
+			// will not end it.
 			patience = 0
 		}
 		iso.Reason = busy
@@ -77,7 +77,7 @@ func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan
 	}
 }
 
-// cool pauses after the device was found free; the phantom GPU has nothing to cool.
+// cool waits for a while after the device was found free. The phantom GPU needs no cooling.
 func (m *Machine) cool(ctx context.Context, d time.Duration, iso *schemas.Isolation, stop <-chan struct{}) {
 	if m.Predicted || d <= 0 {
 		return
@@ -87,7 +87,7 @@ func (m *Machine) cool(ctx context.Context, d time.Duration, iso *schemas.Isolat
 	iso.CooldownNS = int64(time.Since(begin))
 }
 
-// pause sleeps; false means that the sleep was interrupted.
+// pause sleeps. It returns false if the sleep was interrupted.
 func pause(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -100,13 +100,13 @@ func pause(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	return false
 }
 
-// load is what a look at the visible devices showed.
+// load is the state of the visible devices at one look.
 type load struct {
-	used      int64 // memory, of all together
-	known     bool  // used is
+	used      int64 // memory in use on all devices together
+	known     bool  // whether used is known
 	processes *int
 	throttle  *int64
-	busy      string // why they are not free, "" if they are
+	busy      string // why the devices are not free; "" if they are
 	idle      map[string]int64
 }
 
@@ -143,7 +143,7 @@ func (m *Machine) load() load {
 	return l
 }
 
-// throttled says why the clocks are throttled, "" if they are not known to be.
+// throttled returns why the clocks are throttled, or "" if they are not, as far as is known.
 func (l *load) throttled() string {
 	if l.throttle == nil || *l.throttle&schemas.Throttled == 0 {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// maskJournals takes the secrets out of the live journals of a spool folder: exceptions, configurations and names may
-// hold some. Journals are masked before they are sealed, when their processes have ended.
+// maskJournals masks secrets in the live journals of a spool folder: exceptions, configurations and names may contain
+// some. Journals are masked after their processes have ended and before they are sealed.
 func maskJournals(dir string, secrets *mask.Secrets) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.frames"))
 	for _, path := range files {
@@ -36,12 +36,12 @@ func maskJournals(dir string, secrets *mask.Secrets) error {
 	return err
 }
 
-// minPickled is the shortest secret that is searched for in pickles, in bytes. Numbers and names of keys occur
-// there without quotes.
+// minPickled is the length in bytes of the shortest secret that is searched for in pickles. Shorter texts could be
+// numbers or names of keys, which stand there without quotes.
 const minPickled = 8
 
-// maskFrames masks the payloads of a frames file that contain text chosen by a script or its user. maskFrames does not
-// replace bytes blindly: a secret may be a word of the format, or the digits of an address.
+// maskFrames masks the payloads of a frames file that contain text chosen by a script or its user. It does not replace
+// bytes blindly: a secret may happen to be a word of the format, or the digits of an address.
 func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	frames, err := spool.ScanFrames(b)
 	var torn *spool.TornError
@@ -60,7 +60,7 @@ func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 		case spool.FrameEnvironment:
 			payload = maskJSON(payload, secrets, "variables")
 		case spool.FrameAllocator:
-			if bytes.Contains(payload, []byte("filename")) { // of a stack's frame
+			if bytes.Contains(payload, []byte("filename")) { // the file name in a stack's frame
 				payload = secrets.AtLeast(minPickled).SameLength(payload)
 			}
 		}
@@ -73,14 +73,14 @@ func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	return out, nil
 }
 
-// maskJSON masks the text values in a JSON object, but neither keys nor numbers. With a key, maskJSON masks only what
-// is below that key.
+// maskJSON masks the text values in a JSON object, but neither its keys nor its numbers. If key is given, it masks only
+// values below that key.
 func maskJSON(payload []byte, secrets *mask.Secrets, key string) []byte {
 	d := json.NewDecoder(bytes.NewReader(payload))
-	d.UseNumber() // addresses have more digits than a float
+	d.UseNumber() // addresses have more digits than a float can hold
 	var v map[string]any
 	if d.Decode(&v) != nil {
-		// The payload is no JSON, so nobody can parse it: masking all secrets is enough.
+		// The payload is no JSON, which no program parses, so it suffices to mask all secrets.
 		return secrets.SameLength(payload)
 	}
 	found := false
@@ -119,7 +119,7 @@ func maskText(v any, secrets *mask.Secrets, found *bool) any {
 	return v
 }
 
-// recorded fills a manifest from what the agents wrote.
+// recorded copies facts from the agents' journals into a manifest.
 func recorded(m *schemas.Manifest, journals []*spool.Journal) {
 	m.Code = codeOf(journals)
 	for _, j := range journals {
@@ -130,7 +130,7 @@ func recorded(m *schemas.Manifest, journals []*spool.Journal) {
 			m.Privacy = j.Privacy
 		}
 		for name, value := range j.Config {
-			// The script's own statements come after the options with which it was started.
+			// The script's own parameters have lower precedence than the options with which it was started.
 			if _, ok := m.Params[name]; !ok {
 				m.Params[name] = value
 			}

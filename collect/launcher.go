@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// launcherHint says where a launcher that is not on PATH may be found.
+// launcherHint says where a launcher may be found that is not on PATH.
 func launcherHint(name string) string {
 	if python, err := BuiltinPython(""); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(python.Path), name)); err == nil {

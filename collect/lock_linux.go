@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// lockRun takes the lock of a run: on its spool folder, shared with the supervisor and gone with both. A file with a
-// process id would outlive its process, and another process may get the id.
+// lockRun locks a run's spool folder. The lock is shared with the supervisor, and ends when both processes have ended.
+// A file with a process id would outlive its process, and another process may get the same id.
 func lockRun(dir string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, spool.Dir))
 	if err != nil {
@@ -23,8 +23,8 @@ func lockRun(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Running reports whether a run is still being recorded: its collector, or the supervisor of its processes, lives.
-// Running asks for a shared lock, so that two processes that ask at once do not take each other for a collector.
+// Running reports whether a run is still being recorded: whether its collector, or the supervisor of its processes, is
+// alive. It takes a shared lock, so that two processes that call it at once do not take each other for a collector.
 func Running(dir string) bool {
 	f, err := os.Open(filepath.Join(dir, spool.Dir))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // ParamsWithMachine returns an experiment's parameters together with the user's settings for the machine and the
 // prediction: the world that a script is a rank of, the GPU's memory, and the number of steps. These settings decide
 // what fits as much as the batch size does, so runs that differ in them are not repeats of each other. Settings that
-// the user did not give are left out: a GPU's own memory is in its profile.
+// the user did not give are left out.
 func (m *Machine) ParamsWithMachine(e *Experiment) map[string]any {
 	params := maps.Clone(e.Params)
 	if params == nil {

@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// The Python files are matched by name: a pattern that names the folder would
-// leave out those that start with an underscore.
+// Patterns name the Python files: a pattern for the folder would leave out files whose names begin with an underscore.
 //
 //go:embed options.json dpsight_experiments/*.py dpsight_experiments/clipping/*.py dpsight_experiments/methods/*.py
 var program embed.FS
@@ -17,10 +16,9 @@ var program embed.FS
 // both into one folder and put that folder on PYTHONPATH.
 func FS() fs.FS { return program }
 
-// Args returns the arguments for a Python interpreter that run the experiment
-// of params, which come from [Resolve]: -m dpsight_experiments, then one flag
-// a parameter in the table's order. Parameters that are no options are left
-// out. The device is the caller's to append: --device cuda or cpu.
+// Args returns the arguments with which a Python interpreter runs the experiment of params, which come from [Resolve]:
+// -m dpsight_experiments, then one flag for each parameter in the table's order. Parameters that are no options are
+// left out. The caller appends the device: --device cuda or cpu.
 func Args(params map[string]any) []string {
 	args := []string{"-m", "dpsight_experiments"}
 	for _, o := range table.Options {
@@ -31,7 +29,7 @@ func Args(params map[string]any) []string {
 	return args
 }
 
-// text writes a value so that Python's int() and float() read the same one.
+// text formats a value so that Python's int() and float() read the same value.
 func text(value any) string {
 	if f, ok := value.(float64); ok {
 		return strconv.FormatFloat(f, 'g', -1, 64)

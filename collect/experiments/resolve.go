@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// Resolve turns a user's options into the complete parameters of a run. Options are given as text, by name
-// (snake_case, or with dashes). Resolve replaces aliases of methods and adds the preset's sizes for options not
-// given. Every value gets its type (int64, float64, bool, string) and must be in its range.
+// Resolve turns a user's options into the complete parameters of a run. Options are texts, by name (in snake_case, or
+// with dashes). It replaces aliases of methods, and takes the preset's sizes for options that are not given. Every
+// value gets its type (int64, float64, bool, string) and must be in its range.
 //
 // An option that does not apply to the chosen model or method (see [Option.Only]) is left out of the result, so that a
-// suite's defaults can serve all its experiments. Resolve checks the value of an option that it leaves out
-// nevertheless. [Ignored] lists such options.
+// suite's defaults can serve all its experiments. Resolve nevertheless checks the value of such an option. [Ignored]
+// lists the options that were left out.
 //
-// An error is one sentence. For an unknown name, the sentence suggests the nearest known one.
+// An error is one sentence. For an unknown name, it suggests the most similar known name.
 func Resolve(given map[string]string) (map[string]any, error) {
 	values, err := resolve(given)
 	if err != nil {
@@ -30,10 +30,10 @@ func Resolve(given map[string]string) (map[string]any, error) {
 // An OptionError is a mistake in the options of an experiment.
 type OptionError struct{ error }
 
-// Unwrap gives the sentence.
+// Unwrap returns the error with the sentence.
 func (e *OptionError) Unwrap() error { return e.error }
 
-// Hint says where all options are.
+// Hint says where all options are listed.
 func (e *OptionError) Hint() string {
 	return "the --help of collect and predict lists the methods, the presets and all options with what each may be"
 }
@@ -43,8 +43,8 @@ func resolve(given map[string]string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// resolveMethod comes before the defaults: what a method fixes may conflict with given options, but not with
-	// defaults.
+	// resolveMethod comes before the defaults: an option that a method fixes may conflict with a given option, but
+	// never with a default.
 	if err := resolveMethod(values); err != nil {
 		return nil, err
 	}
@@ -75,10 +75,10 @@ func resolve(given map[string]string) (map[string]any, error) {
 	return values, nil
 }
 
-// A ConflictError concerns options that are valid alone but not together.
+// A ConflictError reports options that are valid alone but not together.
 type ConflictError struct{ error }
 
-// Unwrap gives the sentence.
+// Unwrap returns the error with the sentence.
 func (e *ConflictError) Unwrap() error { return e.error }
 
 // Ignored returns the names, sorted, of the options in given that have no
@@ -168,7 +168,7 @@ func checkRange(o Option, n float64, text string) error {
 	return nil
 }
 
-// typed gives a value of the table, as JSON has it, the option's own type.
+// typed converts a JSON value from the table to the option's type.
 func typed(o Option, value any) any {
 	if f, ok := value.(float64); ok && o.Type == Int {
 		return int64(f)
@@ -193,7 +193,7 @@ func resolveMethod(values map[string]any) error {
 	return errors.New(unknown("method", called, methodIDs(), names))
 }
 
-// applyMethod sets the method and the options that it fixes. name is what the user called the method.
+// applyMethod sets the method and the options that it fixes. name is the user's name for the method.
 func applyMethod(m Method, name string, values map[string]any) error {
 	values["method"] = m.ID
 	if m.Of != "" {
@@ -275,7 +275,7 @@ func checkRules(values map[string]any) error {
 	return nil
 }
 
-// times writes a factor before a name.
+// times formats a factor before a name.
 func times(factor float64) string {
 	if factor == 1 {
 		return ""
@@ -283,7 +283,7 @@ func times(factor float64) string {
 	return text(factor) + " times "
 }
 
-// fill replaces {name} in a rule's sentence by the value of that option.
+// fill replaces each {name} in a rule's sentence by the value of the option with that name.
 func fill(sentence string, values map[string]any) string {
 	for name, value := range values {
 		sentence = strings.ReplaceAll(sentence, "{"+name+"}", fmt.Sprint(value))

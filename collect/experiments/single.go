@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ResolveOne is [Resolve] for a single run: ResolveOne refuses several methods.
+// ResolveOne does what [Resolve] does for a single run, and refuses a list of methods.
 func ResolveOne(given map[string]string) (map[string]any, error) {
 	if strings.Contains(given["method"], ",") {
 		return nil, &SeveralMethodsError{given["method"]}
@@ -13,7 +13,7 @@ func ResolveOne(given map[string]string) (map[string]any, error) {
 	return Resolve(given)
 }
 
-// A SeveralMethodsError says that a run was asked for with a list of methods.
+// A SeveralMethodsError reports that the user named several methods where only one is possible.
 type SeveralMethodsError struct{ Methods string }
 
 func (e *SeveralMethodsError) Error() string {

@@ -37,10 +37,10 @@ type Option struct {
 	// Default is nil, a string, a bool or a float64 (also for an int). An option without a default takes its value from
 	// the preset or from DefaultOf.
 	Default any `json:"default"`
-	// DefaultOf names the option whose value is this one's default.
+	// DefaultOf names an option whose value is the default of this option.
 	DefaultOf string `json:"default_of,omitempty"`
-	// Min is the least number allowed; the number itself is excluded if ExclusiveMin is set. Max is the largest number
-	// allowed.
+	// Min is the lowest allowed number. If ExclusiveMin is set, the number must be greater than Min. Max is the highest
+	// allowed number.
 	Min          *float64 `json:"min,omitempty"`
 	ExclusiveMin bool     `json:"exclusive_min,omitempty"`
 	Max          *float64 `json:"max,omitempty"`
@@ -49,24 +49,24 @@ type Option struct {
 	// Example is a value that matches Pattern.
 	Example  string `json:"example,omitempty"`
 	Required bool   `json:"required,omitempty"`
-	// Only says which values of other options this option belongs to: an MLP
-	// has no vocabulary, and plain training no clipping norm.
+	// Only says with which values of other options this option applies: an MLP has no vocabulary, and plain training no
+	// clipping norm.
 	Only map[string][]string `json:"only,omitempty"`
 	// Group is method, model or training, for help.
 	Group string `json:"group"`
-	// Help is one line.
+	// Help is the option's help, in one line.
 	Help string `json:"help"`
 }
 
-// Preset is a named set of sizes for each model that has one.
+// Preset is a named set of sizes, for each model that has the preset.
 type Preset struct {
 	Name        string         `json:"name"`
 	Transformer map[string]any `json:"transformer,omitempty"`
 	MLP         map[string]any `json:"mlp,omitempty"`
 }
 
-// For returns the preset's sizes for a model, by option name, or nil if it has none. Numbers are float64, as in
-// JSON; Resolve converts them.
+// For returns the preset's sizes for a model, by option name, or nil if the model does not have the preset. Numbers are
+// float64, as in JSON; Resolve converts them.
 func (p Preset) For(model string) map[string]any {
 	switch model {
 	case "transformer":
@@ -81,15 +81,15 @@ func (p Preset) For(model string) map[string]any {
 type Method struct {
 	// ID is the method's name in params, if Of is empty.
 	ID string `json:"id"`
-	// Of is the id of the method for which this is another name, with the parameters in Fixes: functorch is dpsgd with
-	// another grad_sample_mode. Params name the method of Of, so that they say what runs.
+	// If this is another name of a method with the parameters in Fixes, Of is that method's id: functorch is dpsgd with
+	// another grad_sample_mode. A run's parameters have the method Of, so that they state which method runs.
 	Of string `json:"of,omitempty"`
-	// Fixes are the values of other options that go with this method, as JSON has them. Resolve refuses another value
-	// for such an option.
+	// Fixes are the values of other options that go with this method, in JSON's types. Resolve refuses other values for
+	// such an option.
 	Fixes map[string]any `json:"fixes,omitempty"`
 	// Shown is the method's name in reports.
 	Shown string `json:"shown"`
-	// Aliases are further names that are accepted, whatever their case.
+	// Aliases are further accepted names, in upper or lower case.
 	Aliases []string `json:"aliases"`
 }
 
@@ -98,7 +98,7 @@ type rule struct {
 		Divisor string `json:"divisor"`
 		Number  string `json:"number"`
 	} `json:"divides,omitempty"`
-	// Less holds if Number is less than Times × Bound.
+	// Less is fulfilled if Number is less than Times × Bound.
 	Less *struct {
 		Number string  `json:"number"`
 		Times  float64 `json:"times"`
@@ -120,8 +120,8 @@ type optionTable struct {
 	patterns map[string]*regexp.Regexp
 }
 
-// table is parsed once. The table is part of the binary, so a mistake in it is a mistake of the program, and the tests
-// read every entry.
+// table is parsed once, at its first use. The table is part of the binary, so a mistake in it is a mistake of the
+// program, and the tests read every entry.
 var table = func() *optionTable {
 	t, err := parseTable(tableJSON)
 	if err != nil {
@@ -161,6 +161,6 @@ func Options() []Option { return slices.Clone(table.Options) }
 // Presets returns the presets, smallest first.
 func Presets() []Preset { return slices.Clone(table.Presets) }
 
-// Methods returns all methods known by name, also those that are another one
-// with fixed parameters (see [Method.Of]).
+// Methods returns all methods by name, including names that mean another method with fixed parameters (see
+// [Method.Of]).
 func Methods() []Method { return slices.Clone(table.Methods) }

@@ -7,17 +7,17 @@ import (
 	"github.com/dpsight/dpsight/collect"
 )
 
-// A Trail is the search in one cell: the values that have an answer in the order in which they were tried, and why it
-// stopped before its end.
+// A Trail is the course of the search in one cell: the tried values with their answers, in order, and why the search
+// stopped early if it did.
 type Trail[A Answer] struct {
 	*Cell
 	Found   []Found[A]
-	Stopped error // nil if it ended normally
+	Stopped error // nil if the search ended normally
 }
 
-// All searches every cell. All calls begin for each cell, and found for each value with an answer. A failure in one
-// cell does not stop the other cells, but an interruption ends all. If nothing could be run because the request was
-// wrong, All returns that error.
+// All searches every cell. It calls begin for each cell, and found for each value with an answer. A failure in one cell
+// does not stop the other cells, but an interruption ends all. If nothing could be run because the request was wrong,
+// it returns that error.
 func (s *Search[A]) All(ctx context.Context, cells []Cell, begin func(*Cell),
 	found func(*Trail[A])) ([]Trail[A], error) {
 	var trails []Trail[A]
@@ -28,7 +28,7 @@ func (s *Search[A]) All(ctx context.Context, cells []Cell, begin func(*Cell),
 	for i := range cells {
 		t := Trail[A]{Cell: &cells[i]}
 		begin(t.Cell)
-		plan := func() { // a search may ask for more than is likely
+		plan := func() { // a search may need more runs than is likely
 			if s.Plan != nil {
 				s.Plan(before+min(len(t.Found), t.Probes()-1), all)
 			}

@@ -17,15 +17,15 @@ import (
 
 // A Cell is one method on one device.
 type Cell struct {
-	Method  string // or what the command is called
+	Method  string // the method, or the command's name
 	Machine *collect.Machine
-	Margin  int64 // bytes that a value should leave of the machine's memory; 0 = that it fits is enough
+	Margin  int64 // bytes of the device's memory that a value should leave free; 0 if it only has to fit
 	Values  Values
 	given   map[string]string // options of a built-in experiment; nil for a command
 }
 
-// Probes returns the most runs that a search needs if memory grows with the value. The second search, for the
-// largest value that leaves the margin, does not repeat the ends of the range.
+// Probes returns the most runs that a search needs if memory grows with the value. The search for the largest value
+// that leaves the margin does not repeat the runs at the ends of the range.
 func (c *Cell) Probes() int {
 	n := c.Values.Probes()
 	if c.Margin > 0 {
@@ -34,11 +34,11 @@ func (c *Cell) Probes() int {
 	return max(n, 1)
 }
 
-// mostChecked bounds how many values are tried on the options before the search begins.
+// mostChecked is the most values that are checked against the options before the search begins.
 const mostChecked = 1 << 14
 
-// Cells returns the methods times the devices. Cells refuses whatever can be refused before anything runs, with a
-// [collect.UsageError] or the sentence of the experiments' options.
+// Cells returns a cell for each combination of a method and a device. Before anything runs, it returns an error for
+// everything that can be refused: a [collect.UsageError] or the options' own sentence.
 func (s *Search[A]) Cells() ([]Cell, error) {
 	methods := []string{""}
 	if s.Given != nil {
@@ -67,13 +67,13 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 		if err != nil {
 			return nil, err
 		}
-		content := fmt.Sprint(params) // prints a map in the order of its keys
+		content := fmt.Sprint(params) // Sprint formats a map in the order of its keys
 		if contents[content] {
 			return nil, &collect.UsageError{Problem: fmt.Sprintf("--method names %s twice", cell.Method),
 				Advice: "leave one out"}
 		}
 		contents[content] = true
-		if names[cell.Method] { // a method that is an option of another one, as functorch is of dpsgd
+		if names[cell.Method] { // another name of a method that has a cell already, as functorch is of dpsgd
 			cell.Method = method
 		}
 		names[cell.Method] = true
@@ -88,9 +88,9 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 	return cells, nil
 }
 
-// check refuses a parameter that the cell's experiment does not have. check also finds which of the cell's values the
-// options allow, since a forbidden value would end the search in the middle, perhaps after an hour. check returns the
-// parameters with the lowest value.
+// check refuses a parameter that the cell's experiment does not have. It finds which of the cell's values the options
+// allow, since a forbidden value would end the search in the middle, perhaps after an hour. It returns the parameters
+// with the lowest value.
 func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	r := &s.Range
 	for _, value := range []int64{r.Low, r.High} {
@@ -118,8 +118,8 @@ func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	return e.Params, nil
 }
 
-// tops reports whether the options allow no value above the range: neither one of the next values, nor the value of
-// another option.
+// tops reports whether the options allow no value above the range: neither any of the next values, nor a value that
+// another option limits.
 func (s *Search[A]) tops(cell *Cell, params map[string]any) bool {
 	r := &s.Range
 	if s.Given == nil || (r.High-r.Low)/r.Step >= mostChecked {
@@ -140,7 +140,8 @@ func (s *Search[A]) tops(cell *Cell, params map[string]any) bool {
 	})
 }
 
-// allow sets the cell's values. Only options know such rules: a command's own are not seen.
+// allow determines the cell's values. Only the options of built-in experiments have such rules. Rules of a user's
+// command are unknown.
 func (s *Search[A]) allow(cell *Cell) error {
 	v := Values{Range: s.Range}
 	cell.Values = v
@@ -181,10 +182,10 @@ func isConflict(err error) bool {
 	return errors.As(err, &conflict)
 }
 
-// experiment is the cell's experiment with a value of the parameter.
+// experiment returns the cell's experiment with a value of the parameter.
 func (s *Search[A]) experiment(cell *Cell, value int64) (collect.Experiment, error) {
 	e, text := s.Template, strconv.FormatInt(value, 10)
-	// A secret is masked before characters of the name are replaced: afterwards the secret could not be found.
+	// Secrets are masked before characters of the name are replaced, since they could not be found afterwards.
 	name := mask.Gather(e.Command, nil, e.Params).Label(e.Name)
 	e.Machine = cell.Machine
 	var err error
@@ -219,7 +220,7 @@ func (s *Search[A]) experiment(cell *Cell, value int64) (collect.Experiment, err
 	return e, nil
 }
 
-// calledBy names a command after its script, or else after its program.
+// calledBy returns a command's name: its script's or, without a script, its program's.
 func calledBy(command []string) string {
 	if script, _ := launch.Started(command); script != "" {
 		return strings.TrimSuffix(filepath.Base(script), ".py")

@@ -14,14 +14,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// mostFiles bounds the look at what a script may import.
+// mostFiles is the most files that are looked at as possible imports of a script.
 const mostFiles = 20_000
 
-// written are the file name endings that count as parts of a script.
+// written are the endings of file names that count as parts of a script.
 var written = []string{".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini"}
 
-// A Change is when what a command runs was last written. Unknown means that there are too many files to look at, so the
-// change may have been at any time.
+// A Change says when the files that a command runs were last written. Unknown means that there are too many files to
+// look at, so that the time is unknown.
 type Change struct {
 	Last    time.Time
 	Unknown bool
@@ -35,12 +35,12 @@ func (c *Change) look(path string) {
 	}
 }
 
-// Changed returns the newest change to what a command runs. Changed looks at the command's script, at the files that
-// the command's words name, and at every Python file and file of settings below the script's folder and the working
-// folder. A hash of the script alone would miss its imports, and python scripts/train.py may import a package beside
-// scripts. Changed leaves out hidden folders and environments. ours are the files and folders that dpsight itself
-// writes, since each search makes them newer than its own runs. A built-in experiment has no command, and its files are
-// in its key.
+// Changed returns the latest change to the files that a command runs. It looks at the command's script, at the files
+// that the command's words name, and at every Python file and file of settings below the script's folder and the
+// working folder. A hash of the script alone would miss its imports, and "python scripts/train.py" may import a package
+// beside the folder scripts. It leaves out hidden folders and environments. ours are the files and folders that dpsight
+// itself writes, since each search makes them newer than its own runs. A built-in experiment has no command: its key
+// includes its files.
 func Changed(dir string, command []string, ours ...string) Change {
 	var c Change
 	if len(command) == 0 {
@@ -55,7 +55,7 @@ func Changed(dir string, command []string, ours ...string) Change {
 	roots := []string{dir}
 	if script, _ := launch.Started(command); script != "" {
 		roots = []string{filepath.Dir(at(script)), dir}
-		c.look(at(script)) // the script itself comes first, whatever its extension and however many files are beside it
+		c.look(at(script)) // the script is looked at first, with any extension and however many files are beside it
 	}
 	for _, word := range command {
 		if _, value, ok := strings.Cut(word, "="); ok {
@@ -72,25 +72,25 @@ func Changed(dir string, command []string, ours ...string) Change {
 	l := &looker{change: &c, skip: skip, seen: map[string]bool{}}
 	for _, root := range roots {
 		if real, err := filepath.EvalSymlinks(root); err == nil {
-			root = real // a walk does not enter a link
+			root = real // a walk does not follow links
 		}
 		l.walk(root)
 	}
 	return c
 }
 
-// A looker walks several folders. One of the folders may contain another.
+// A looker walks several folders, one of which may contain another.
 type looker struct {
 	change *Change
-	skip   map[string]bool // dpsight's own
-	seen   map[string]bool // folders
+	skip   map[string]bool // files and folders that dpsight writes
+	seen   map[string]bool // folders that were walked
 	files  int
 }
 
 func (l *looker) walk(root string) {
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // what cannot be read cannot be imported
+			return nil // a folder that cannot be read cannot be imported from
 		}
 		if d.IsDir() {
 			if l.seen[path] || path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "__pycache__" ||
@@ -99,7 +99,7 @@ func (l *looker) walk(root string) {
 			}
 			l.seen[path] = true
 			if exists(path, schemas.ManifestFile) {
-				return filepath.SkipDir // a run
+				return filepath.SkipDir // the folder of a run
 			}
 			l.skipReport(path)
 			return nil
@@ -115,7 +115,7 @@ func (l *looker) walk(root string) {
 	})
 }
 
-// skipReport leaves out the files of a report in a folder, if there is one. Other files may be beside them.
+// skipReport leaves out the files of a report, if a folder has one. Other files may be beside the report's.
 func (l *looker) skipReport(dir string) {
 	names, _ := os.ReadFile(filepath.Join(dir, schemas.ReportFiles)) // without a list there is no report
 	for name := range strings.Lines(string(names)) {
@@ -124,7 +124,7 @@ func (l *looker) skipReport(dir string) {
 }
 
 // isDocument reports whether a file is one of dpsight's own JSON documents, such as a baseline or an exported table.
-// Each such document begins with its schema.
+// Each of them begins with its schema.
 func isDocument(path string) bool {
 	if filepath.Ext(path) != ".json" {
 		return false
@@ -141,8 +141,8 @@ func isDocument(path string) bool {
 
 var documentStart = regexp.MustCompile(`^\s*\{\s*"schema":\s*"dpsight\.`)
 
-// isEnvironment reports whether a folder is an environment of Python's. An environment has more files than Changed may
-// look at, and the key knows of its torch and Opacus.
+// isEnvironment reports whether a folder is a Python environment. Environments have more files than Changed may look
+// at. A run's key includes the environment's versions of torch and Opacus.
 func isEnvironment(dir string) bool { return exists(dir, "pyvenv.cfg") || exists(dir, "conda-meta") }
 
 func exists(dir, name string) bool {
@@ -150,7 +150,7 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
-// real is a path without links, as far as there is one.
+// real returns a path with its links resolved, as far as the path exists.
 func real(path string) string {
 	if r, err := filepath.EvalSymlinks(path); err == nil {
 		return r

@@ -12,53 +12,55 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// An Answer is what a run says of whether its value fits.
+// An Answer says whether a run's value fits.
 type Answer interface {
-	// Verdict is nil with the reason where the run ended for another reason than memory.
+	// Verdict says whether the value fits. fits is nil, and why has the reason, if the run ended for a reason other
+	// than memory.
 	Verdict() (fits *bool, why string)
 	// Leaves reports whether the value fits and leaves that many bytes free.
 	Leaves(bytes int64) bool
 }
 
-// A Search is what predict --vary asks for. The caller decides how a run is made and read, since that needs packages
-// that collect may not import.
+// A Search is the search that predict --vary makes. The caller makes and reads the runs, since that needs packages that
+// collect may not import.
 type Search[A Answer] struct {
 	Range Range
-	// what all runs share; of a command with its placeholder, and the parameters that go with it
+	// Template has what all runs share. A command has its placeholder, and the parameters that are kept with it.
 	Template collect.Experiment
 	Given    map[string]string // options of a built-in experiment; nil for a command
 	Machines []*collect.Machine
-	// Margin is how many bytes a value should leave of a machine's memory. A nil Margin asks only for the largest value
-	// that fits.
+	// Margin returns how many bytes a value should leave free on a machine. If it is nil, the search is only for the
+	// largest value that fits.
 	Margin func(*collect.Machine) int64
-	Fresh  bool     // make also what the store has
-	Ours   []string // files and folders beside the store that dpsight writes (see [Changed])
+	Fresh  bool     // makes runs again that the store has
+	Ours   []string // files and folders that dpsight writes outside the store (see [Changed])
 
-	// Plan is called before a run with its number, from 0, and the likely number of runs. Plan may be nil.
+	// Plan is called before a run with its number, from 0, and the likely number of runs. It may be nil.
 	Plan func(i, runs int)
 	Run  func(collect.Experiment) (A, error)
 	Load func(store.Run) (A, error)
-	// Basis returns what a prediction depends on; nil asks the cell's machine.
+	// Basis returns what a prediction depends on. If it is nil, the cell's machine tells.
 	Basis func(context.Context, *collect.Experiment) (collect.Basis, error)
 
-	id string // id of this search: its runs are no repeats of an earlier search's
+	id string // id of this search: its runs are no repeats of another search's runs
 }
 
 // A Found is one value with its answer.
 type Found[A Answer] struct {
 	Value  int64
-	Kept   bool // the store had the run
+	Kept   bool // the run was in the store
 	Answer A
 }
 
 // ErrInterrupted ends a search. Predictions made so far are kept.
 var ErrInterrupted = errors.New("it was interrupted")
 
-// ErrInterruptedAfter is ErrInterrupted after the present run had already ended, so its answer counts.
+// ErrInterruptedAfter means that the interruption came after the present run had ended, so that the run's answer
+// counts.
 var ErrInterruptedAfter = fmt.Errorf("%w", ErrInterrupted)
 
 // Find searches one cell: first for the largest value that fits, then, using the results, for the largest that leaves
-// the cell's margin. Find calls found once for each value with an answer. The error says why the search ended early.
+// the cell's margin. It calls found once for each value with an answer. An error says why the search ended early.
 func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) error {
 	tried := map[int64]A{}
 	fits := func(value int64) (bool, error) {
@@ -89,7 +91,7 @@ func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) 
 	})
 }
 
-// probe takes a run from the store, or makes it.
+// probe returns a value's run from the store, or makes it.
 func (s *Search[A]) probe(ctx context.Context, cell *Cell, value int64) (Found[A], error) {
 	f := Found[A]{Value: value}
 	e, err := s.experiment(cell, value)
@@ -125,7 +127,7 @@ func (s *Search[A]) changed(e *collect.Experiment) Change {
 	if err != nil {
 		return Change{Unknown: true}
 	}
-	// The paths in Ours are relative to this process's folder, which may differ from the experiment's.
+	// The paths in Ours are relative to this process's folder, which may not be the experiment's.
 	var ours []string
 	for _, path := range append([]string{e.Store}, s.Ours...) {
 		if path, err = filepath.Abs(path); err == nil {

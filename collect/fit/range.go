@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 )
 
-// A Range is what --vary asks for: the values Low, Low+Step, … up to High of a parameter.
+// A Range is the argument of --vary: the values Low, Low+Step, … up to High of a parameter.
 type Range struct {
 	Name            string
 	Low, High, Step int64
@@ -61,13 +61,13 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
-// Values are the values that a search may try: every integer of a range, or the subset that the experiment's
-// options allow, such as the divisors of a batch.
+// Values are the values that a search may try: every integer of a range, or only those that the experiment's options
+// allow, such as the divisors of a batch.
 type Values struct {
 	Range
-	Only   []int64 // ascending; nil = all
-	Barred string  // why the first disallowed value is not allowed; empty if all are
-	Top    bool    // the options allow none above the last, as no physical batch is above its batch
+	Only   []int64 // in ascending order; nil means all
+	Barred string  // why the first forbidden value is forbidden; empty if none is
+	Top    bool    // whether the options allow no higher value, as no physical batch is larger than its batch
 }
 
 func (v *Values) last() int64 {
@@ -84,8 +84,8 @@ func (v *Values) at(i int64) int64 {
 	return v.Low + i*v.Step
 }
 
-// Probes returns the most runs that a search needs if memory grows with the value. If probes beyond the answer succeed,
-// a search may need more.
+// Probes returns the most runs that a search needs if memory grows with the value. It may need more if values beyond
+// the answer fit.
 func (v *Values) Probes() int {
 	last := v.last()
 	if last == 0 {
@@ -95,5 +95,5 @@ func (v *Values) Probes() int {
 	for n := last; n > 1; n = (n + 1) / 2 {
 		probes++
 	}
-	return int(min(probes+3, last+1)) // two beyond the answer and one below it
+	return int(min(probes+3, last+1)) // two values above the answer and one below
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Record is how a search makes a run: it records the experiment, has the run's tables made, whatever its status, and
-// loads the answer from the run's folder.
+// Record makes a run of a search: it records the experiment, makes the run's tables, even if the run failed, and loads
+// the answer from the run's folder.
 func Record[A Answer](ctx context.Context, tables func(*collect.Result) error,
 	deciding collect.Deciding, load func(dir string) (A, error)) func(collect.Experiment) (A, error) {
-	// the decisions that earlier values needed, so that the next value does not fail without them
+	// The decisions that earlier values needed are kept, so that the next value does not fail without them.
 	var decisions []schemas.Decision
 	return func(e collect.Experiment) (none A, err error) {
 		e.Decisions = decisions
@@ -40,7 +40,7 @@ func Record[A Answer](ctx context.Context, tables func(*collect.Result) error,
 	}
 }
 
-// whole reports whether a run came to an end of its own, with its memory known.
+// whole reports whether a run ended by itself and has a known memory.
 func whole(m *schemas.Manifest) bool {
 	return m.Status == schemas.StatusOK || m.Status == schemas.StatusOOM
 }

@@ -2,19 +2,20 @@ package fit
 
 import "errors"
 
-// An UnansweredError is that a value's run ended for another reason than memory: whether it fits is not known.
+// An UnansweredError reports that a value's run ended for a reason other than memory, so that it is unknown whether the
+// value fits.
 type UnansweredError struct{ Text string }
 
 func (e *UnansweredError) Error() string { return e.Text }
 
-// Search calls try for values until the largest that fits is known. Search tries the ends, then bisects. Bisection
-// assumes that if a value fits, every smaller one fits too. Memory need not grow with the value: a library may choose
-// another algorithm for a larger batch, and reserved depends on the sizes of cached segments. So Search also tries
-// values that bisection does not need. After the lowest value that does not fit, Search tries the next one and one
-// further beyond, and goes on from there if one of them fits. Search then tries the value before the largest that fits
-// or, if all fit, also the middle. These last tries change no answer, but tell the caller of a smaller value that does
-// not fit. Each value is tried once. Search stops at the first error and returns it. An [UnansweredError] for a value
-// that bisection does not need does not stop it.
+// Search calls try for values until the largest that fits is known. It tries the ends of the range, then bisects.
+// Bisection assumes that all values below a fitting value fit too. That need not be true: a library may choose another
+// algorithm for a larger batch, and reserved depends on the sizes of cached segments. So Search also tries values that
+// bisection does not need. After the lowest value that does not fit, it tries the next value and another one beyond,
+// and continues there if one of them fits. It then tries the value before the largest that fits or, if all fit, also
+// the middle. These last tries do not change the answer, but show the caller a smaller value that does not fit. Each
+// value is tried once. Search stops at the first error and returns it. An [UnansweredError] for a value that bisection
+// does not need does not stop it.
 func (v *Values) Search(try func(value int64) (fits bool, err error)) error {
 	asked, unanswered := map[int64]bool{}, map[int64]*UnansweredError{}
 	ask := func(i int64) (bool, error) {
@@ -92,7 +93,7 @@ func (v *Values) Search(try func(value int64) (fits bool, err error)) error {
 	}
 }
 
-// above is the lowest value above i that is known not to fit. The caller knows that the value at last does not.
+// above returns the lowest value above i that is known not to fit. The value at last must be known not to fit.
 func above(asked map[int64]bool, i, last int64) int64 {
 	for value, fits := range asked {
 		if value > i && !fits {

@@ -1,4 +1,4 @@
-// Package host reads the machine and the processes of a run, through /proc.
+// Package host reads facts about the machine, and about the processes of a run, from /proc.
 package host
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Facts describes this machine. What cannot be read stays zero. Facts leaves out the user's name on purpose.
+// Facts describes this machine. Facts that cannot be read stay zero. The user's name is left out on purpose.
 func Facts() schemas.Host {
 	h := schemas.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU()}
 	h.Name, _ = os.Hostname()
@@ -24,7 +24,7 @@ func Facts() schemas.Host {
 	return h
 }
 
-// field is the value of the first line "name : value" of a file.
+// field returns the value of the first line "name : value" in a file.
 func field(path, name string) string {
 	f, err := os.Open(path)
 	if err != nil {

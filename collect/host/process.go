@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// A Process is what the kernel says about one process.
+// A Process has the kernel's facts about one process.
 type Process struct {
 	PID    int
 	Parent int
-	State  byte  // 'Z' is a zombie
-	CPUNS  int64 // user and system time, without dead children
+	State  byte  // 'Z' means a zombie
+	CPUNS  int64 // user and system time, without ended children
 }
 
 // ticksPerSecond is USER_HZ, which is 100 on every architecture that Linux runs CUDA on.
 const ticksPerSecond = 100
 
-// Read reads one process; ok is false once it is gone.
+// Read reads the facts about a process. ok is false if it has ended.
 func Read(pid int) (p Process, ok bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return p, false
 	}
-	// The second field is the name in brackets, which may itself contain brackets and blanks.
+	// The second field is the program's name in brackets, which may itself contain brackets and spaces.
 	end := bytes.LastIndexByte(b, ')')
 	if end < 0 {
 		return p, false
@@ -42,7 +42,7 @@ func Read(pid int) (p Process, ok bool) {
 	return p, true
 }
 
-// RSSBytes is the process's resident memory, 0 once it is gone.
+// RSSBytes returns a process's resident memory, or 0 if it has ended.
 func RSSBytes(pid int) int64 {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
@@ -56,8 +56,8 @@ func RSSBytes(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// Descendants lists all living descendants of a process, zombies included, the process itself not. Processes whose
-// parent died count as long as the reaper they went to is in the tree.
+// Descendants lists all living descendants of a process, including zombies, but not the process itself. A process whose
+// parent has died counts if its new parent is in the tree.
 func Descendants(root int) []Process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -83,7 +83,7 @@ func Descendants(root int) []Process {
 	return out
 }
 
-// Command is the process's command line; empty once it is gone. A command line may hold secrets.
+// Command returns a process's command line, or nothing if it has ended. It may contain secrets.
 func Command(pid int) string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
@@ -92,13 +92,13 @@ func Command(pid int) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 }
 
-// LoadedTorch reports whether the process has torch's library in its address space.
+// LoadedTorch reports whether a process has loaded torch's library.
 func LoadedTorch(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps")
 	return err == nil && (bytes.Contains(b, []byte("/libtorch_cpu.so")) || bytes.Contains(b, []byte("/libtorch.so")))
 }
 
-// OpenedGPU reports whether the process has a file of a GPU open, as one with a CUDA context has.
+// OpenedGPU reports whether a process has a GPU's device file open, as a process with a CUDA context does.
 func OpenedGPU(pid int) bool {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
 	entries, err := os.ReadDir(dir)
@@ -118,7 +118,7 @@ func OpenedGPU(pid int) bool {
 	return false
 }
 
-// Environ is the value of a variable in the environment that the process was started with.
+// Environ returns a variable from the environment with which a process was started.
 func Environ(pid int, name string) (string, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
@@ -132,7 +132,7 @@ func Environ(pid int, name string) (string, bool) {
 	return "", false
 }
 
-// PIDs lists the processes that /proc shows.
+// PIDs returns the ids of all processes that /proc shows.
 func PIDs() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Tree follows the processes below a root, which itself does not belong to the run. Walking /proc at every reading
-// would cost 10 µs for each process on the machine. So known processes are read every time, and new ones are searched
-// for at intervals. The search for new processes takes at most searchShare of a core. On a loaded machine, where the
-// search takes long, it still runs every longestInterval, so that short processes are noticed.
+// A Tree measures the processes below a root process, which itself does not belong to the run. Walking /proc at each
+// reading would take 10 µs for each process on the machine. So known processes are read each time, and new ones are
+// searched for at intervals. The search for new processes takes at most searchShare of a core. On a loaded machine,
+// where the search takes long, it still runs every longestInterval, so that short processes are noticed.
 type Tree struct {
 	root int
 
@@ -22,16 +22,17 @@ const (
 	searchShare     = 0.001
 	searchInterval  = time.Second
 	longestInterval = 3 * time.Second
-	// firstSearches are closer together: a run begins by starting processes.
+	// The first searches follow one another closely, since a run begins by starting processes.
 	firstInterval = 100 * time.Millisecond
 )
 
-// NewTree follows the descendants of root. found, if not nil, is called for each living process at each search.
+// NewTree returns a Tree of the descendants of root. found, if not nil, is called for each living process at each
+// search.
 func NewTree(root int, found func(pid int)) *Tree { return &Tree{root: root, found: found} }
 
-// Usage is what the living processes of a tree use together.
+// Usage is the sum of what the living processes of a tree use.
 type Usage struct {
-	RSSBytes  int64 // pages shared between processes count in each
+	RSSBytes  int64 // a page shared between processes counts once for each
 	CPUNS     int64
 	Processes int
 }

@@ -1,4 +1,4 @@
-// Package interpreter finds out what an interpreter would import without importing it: importing torch takes
+// Package interpreter finds out what a Python interpreter would import, without importing it: importing torch takes
 // seconds, and may fail.
 package interpreter
 
@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// An Answer is what an interpreter says of itself.
+// An Answer has an interpreter's facts about itself.
 type Answer struct {
 	Executable   string   `json:"executable"` // as its sys.executable gives it
 	Version      string   `json:"python"`     // such as 3.11.7
 	Prefix       string   `json:"prefix"`
-	Torch        []string `json:"torch"`         // folders of the package torch; none = torch is absent
+	Torch        []string `json:"torch"`         // folders of the package torch; none if there is no torch
 	TorchVersion string   `json:"torch_version"` // as torch's installer noted it; empty if it did not
 	Nvidia       []string `json:"nvidia"`        // folders of NVIDIA's packages
-	Opacus       string   `json:"opacus"`        // version, "" = absent
-	// Package holds the folders of a package dpsight that is installed, and PackageVersion its version.
+	Opacus       string   `json:"opacus"`        // version; "" if absent
+	// Package has the folders of an installed package dpsight, and PackageVersion its version.
 	Package        []string `json:"dpsight"`
 	PackageVersion string   `json:"dpsight_version"`
 }
 
-// An Error says that a program is no interpreter that can be used.
+// An Error reports that a program is not a usable Python interpreter.
 type Error struct {
 	Python  string
 	Problem string
@@ -37,7 +37,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Python + " " + e.Problem }
 
-// Marker begins the answer: a .pth file or a sitecustomize of the user's may print too.
+// Marker is the beginning of the answer's line, since a .pth file or the user's sitecustomize may print too.
 const Marker = "dpsight-probe:"
 
 const program = `
@@ -60,8 +60,8 @@ print("` + Marker + `" + json.dumps({
       "dpsight": where("dpsight"), "dpsight_version": version("dpsight")}))
 `
 
-// Ask queries an interpreter in an environment; env nil is this process's own. A program that is no Python
-// interpreter gives an [Error].
+// Ask queries an interpreter in an environment; env nil is this process's own. For a program that is no Python
+// interpreter it returns an [Error].
 func Ask(ctx context.Context, python string, env []string) (*Answer, error) {
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, python, "-c", program)
@@ -90,8 +90,8 @@ var (
 	cudaLine    = regexp.MustCompile(`(?m)^cuda\s*(?::[^=]*)?=\s*['"]([^'"]+)['"]`)
 )
 
-// TorchBuild reads the version of the torch in a folder, and the CUDA version that torch was built for. A version is ""
-// if torch does not state it.
+// TorchBuild reads the version of the torch in a folder, and the CUDA version that torch was built for. A version that
+// torch does not state is "".
 func TorchBuild(folder string) (version, cuda string, err error) {
 	b, err := os.ReadFile(filepath.Join(folder, "version.py"))
 	if err != nil {
@@ -106,8 +106,8 @@ func TorchBuild(folder string) (version, cuda string, err error) {
 	return version, cuda, nil
 }
 
-// reason returns the line of a program's last output that says what is wrong. For a Python exception, that line is the
-// last one. For other programs, such as pyenv, reason returns the first line, since advice follows it.
+// reason returns the line of a failed program's output that states the problem. For a Python exception that is the last
+// line. For other programs, such as pyenv, it is the first line, which advice follows.
 func reason(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[0]

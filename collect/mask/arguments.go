@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// arguments returns the places of the secrets in a command line, argument by argument.
+// arguments returns the secrets' places in a command line, by argument.
 func arguments(argv []string) [][]span {
 	out := make([][]span, len(argv))
 	for i, arg := range argv {
 		r := &reading{text: arg, spans: find(arg, !code(arg))}
 		name, value, joined := strings.Cut(arg, "=")
 		flag := strings.HasPrefix(arg, "-")
-		// NAME=value is how env, and Hydra's overrides, take what others take as a flag.
+		// env, and Hydra's overrides, have NAME=value where other programs have flags.
 		if joined && (flag || assignable.MatchString(name)) && nameFlag(name).holds(value) {
 			r.add(len(name)+1, len(arg))
 		}
@@ -30,10 +30,10 @@ func arguments(argv []string) [][]span {
 
 var assignable = regexp.MustCompile(`^[+~]*[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// code reports whether an argument is a program, as python -c takes one: names in it are variables.
+// code reports whether an argument is a program, as after python -c: names in it are variables.
 func code(arg string) bool { return strings.ContainsAny(arg, "(\n") && !strings.HasPrefix(arg, "{") }
 
-// valueOf masks an argument that is the value of a flag before it.
+// valueOf masks an argument that is the value of the flag before it.
 func (r *reading) valueOf(flag string) {
 	if !strings.HasPrefix(flag, "-") || strings.Contains(flag, "=") {
 		return
@@ -51,8 +51,8 @@ func (r *reading) valueOf(flag string) {
 var shortFlag = regexp.MustCompile(`^-[A-Za-z]$`)
 var longFlag = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*(=.*)?$`)
 
-// flagLike reports whether an argument after a flag that takes a value is the next flag. A value may begin with a dash
-// too: a single dash with several letters after it, or an argument that looks random, is a value.
+// flagLike reports whether the argument after a flag is another flag, rather than the flag's value. A value may begin
+// with a dash too: a single dash with several letters after it, or an argument that looks random, is a value.
 func flagLike(arg string) bool {
 	name, _, joined := strings.Cut(arg, "=")
 	return shortFlag.MatchString(arg) || longFlag.MatchString(arg) && !random(name) &&
@@ -63,7 +63,8 @@ func userFlag(name string) bool {
 	return strings.HasPrefix(name, "-") && slices.Contains(theRules().UserFlags, strings.Trim(name, "-"))
 }
 
-// credentials masks the password of user:password, which begins at a place. 1000:1000 is a user's and a group's number.
+// credentials masks the password in user:password, which begins at a position. It leaves 1000:1000, which is a user's
+// and a group's number.
 func (r *reading) credentials(at int) {
 	user, secret, ok := strings.Cut(r.text[at:], ":")
 	if ok && user != "" && secret != "" && !strings.HasPrefix(secret, "//") && strings.Trim(secret, "0123456789") != "" {
@@ -73,7 +74,7 @@ func (r *reading) credentials(at int) {
 
 var precision = regexp.MustCompile(`^(bf|fp|float|int|uint|tf)[0-9]+$`)
 
-// password reports whether the value of -p, which may be a port, a path, a precision or a plugin, is a password.
+// password reports whether the value of -p is a password. It may also be a port, a path, a precision or a plugin.
 func password(v string) bool {
 	return len(v) >= 4 && evident(v) && !strings.ContainsAny(v, "/=") && strings.Trim(v, "0123456789.:-,") != "" &&
 		!pathLike.MatchString(v) && !precision.MatchString(v)

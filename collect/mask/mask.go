@@ -1,10 +1,10 @@
-// Package mask keeps secrets out of what a run leaves behind.
+// Package mask removes secrets from everything that a run leaves behind.
 //
-// Package mask finds secrets in two ways. In settings of a program (arguments, variables, parameters), names show which
-// values are secret. Values of secret settings, except those shorter than minLength, are then replaced wherever they
-// occur in texts. In all texts, the package also replaces secrets with a recognisable form (a token with its maker's
-// prefix, by the rules of gitleaks; a password in a URL; a header), and values beside a name that marks them as secret.
-// The package does not treat every long random word as a secret, since that would mask hashes and run ids.
+// It finds secrets in two ways. In a program's settings (arguments, variables, parameters), names show which values are
+// secret. Such values, except those shorter than minLength, are then replaced in all texts. In all texts it also
+// replaces secrets with a recognisable form (a token with its maker's prefix, by the rules of gitleaks; a password in a
+// URL; a header), and values beside a name that marks them as secret. It does not treat every long random word as a
+// secret, since that would mask hashes and run ids.
 package mask
 
 import (
@@ -15,16 +15,17 @@ import (
 	"strings"
 )
 
-// Mask stands for a secret.
+// Mask replaces a secret.
 const Mask = "***"
 
-// minLength keeps short values, which are as likely to be words of the log as to be secret, readable.
+// minLength is the length in bytes from which on values are masked: a shorter value is as likely an ordinary word as a
+// secret.
 const minLength = 6
 
-// Secrets is a set of values to mask, beside those that a text itself shows to be secret.
+// Secrets is a set of values to mask, in addition to the secrets that are recognised in the text itself.
 type Secrets struct {
-	values []string // longest first: of two secrets with a common beginning, the longer one must be masked whole
-	// first has the bytes that a secret can begin with.
+	values []string // longest first: of two secrets with the same beginning, the longer one must be masked as a whole
+	// first marks the bytes with which a secret can begin.
 	first [256]bool
 }
 
@@ -69,7 +70,7 @@ func addFound(text string, add func(string)) {
 	}
 }
 
-// gatherParams finds the secrets in a named value, and in the values inside it.
+// gatherParams collects the secrets in a named value, and in the values inside it.
 func gatherParams(name string, value any, add func(string)) {
 	switch value := value.(type) {
 	case string:
@@ -88,8 +89,8 @@ func gatherParams(name string, value any, add func(string)) {
 	}
 }
 
-// jsonForms is how a value may look in the journal and the manifest, where quotes, backslashes and line ends are
-// escaped, and < > & by some writers.
+// jsonForms returns the forms of a value in the journal and the manifest, where quotes, backslashes and line ends are
+// escaped, and by some writers also < > &.
 func jsonForms(v string) []string {
 	var forms []string
 	for _, html := range []bool{false, true} {
@@ -111,7 +112,7 @@ func (s *Secrets) add(v string) {
 	})
 }
 
-// AtLeast is the secrets of n bytes or more.
+// AtLeast returns only the secrets that have n bytes or more.
 func (s *Secrets) AtLeast(n int) *Secrets {
 	out := &Secrets{}
 	for _, v := range s.values {
@@ -125,7 +126,7 @@ func (s *Secrets) AtLeast(n int) *Secrets {
 // String masks every secret in text.
 func (s *Secrets) String(text string) string { return hide(s.known(text), false) }
 
-// known masks the values that were gathered.
+// known masks the collected values.
 func (s *Secrets) known(text string) string {
 	if len(s.values) == 0 {
 		return text
@@ -138,7 +139,7 @@ func (s *Secrets) known(text string) string {
 func (s *Secrets) Label(text string) string { return hide(s.known(text), true) }
 
 // SameLength masks every secret in b with as many asterisks as it has bytes, so that lengths stored elsewhere in a
-// binary format stay correct. SameLength masks the gathered values, and other secrets only by their form.
+// binary format stay correct. It masks the collected values, and other secrets only if their form shows them.
 func (s *Secrets) SameLength(b []byte) []byte {
 	out, _ := s.replace(nil, b, true, func(n int) string { return strings.Repeat("*", n) })
 	list, _ := worth(out)
@@ -152,8 +153,7 @@ func (s *Secrets) SameLength(b []byte) []byte {
 	return out
 }
 
-// Command masks a command line: every secret, and the values of secret flags that are too short to be looked for
-// elsewhere.
+// Command masks a command line: all secrets, and also values of secret flags that are too short to be masked elsewhere.
 func (s *Secrets) Command(argv []string) []string {
 	out := make([]string, len(argv))
 	for i, spans := range arguments(argv) {
@@ -210,8 +210,8 @@ func (s *Secrets) param(name string, value any) any {
 	return value
 }
 
-// replace appends b with its secrets masked to out. With final unset the end of b that may be the beginning of a secret
-// is not written but returned.
+// replace appends b to out, with secrets masked. If final is false, the end of b that may be the beginning of a secret
+// is returned instead.
 func (s *Secrets) replace(out, b []byte, final bool, stars func(int) string) (masked, rest []byte) {
 	from := 0
 	for i := 0; i < len(b); {
@@ -239,7 +239,7 @@ func (s *Secrets) replace(out, b []byte, final bool, stars func(int) string) (ma
 	return append(out, b[from:]...), nil
 }
 
-// match returns the length of the longest secret that b begins with; waits is true if b ends inside a longer one.
+// match returns the length of the longest secret that b begins with; waits is true if b ends within a longer one.
 func (s *Secrets) match(b []byte) (n int, waits bool) {
 	for _, v := range s.values {
 		if len(v) <= len(b) {

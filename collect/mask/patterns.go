@@ -12,25 +12,25 @@ import (
 	"github.com/zricethezav/gitleaks/v8/config"
 )
 
-// A Pattern finds secrets that are recognisable by themselves, such as a token with its maker's prefix. A text
-// without any of its keywords, in any case, has no such secret.
+// A Pattern finds secrets with a recognisable form, such as a token with its maker's prefix. A text that contains none
+// of its keywords, in upper or lower case, has no such secret.
 type Pattern struct {
 	Keywords []string `json:"keywords"`
 	Pattern  string   `json:"pattern"`
-	// Digit asks for a digit in what is found.
+	// Digit requires a digit in the match.
 	Digit bool `json:"digit,omitempty"`
 }
 
-// passedOver are rules of gitleaks that say little without the lines around them, or match any hash.
+// passedOver are rules of gitleaks that need the surrounding lines, or that match any hash.
 var passedOver = []string{"curl-auth-header", "curl-auth-user", "kubernetes-secret-yaml", "private-key",
 	"sourcegraph-access-token", "microsoft-teams-webhook"}
 
-// assigns occurs in the gitleaks rules that recognise the name before a value. Package mask has its own rules for
-// names, since the gitleaks rules need a service's name and are made for source code.
+// assigns is a part of those gitleaks rules that recognise a secret by the name before it. Package mask has its own
+// rules for names, since these need a service's name and are made for source code.
 const assigns = `{1,3}=`
 
-// patterns are the gitleaks rules for secrets with a form of their own, and looser rules for the commonest
-// prefixes: a test's token may have another length, and a truncated token is a secret too.
+// patterns are the gitleaks rules for secrets with a recognisable form, and looser rules for the most common prefixes:
+// tokens in tests may have other lengths, and a truncated token is a secret too.
 var patterns = sync.OnceValue(func() []Pattern {
 	var scanner struct {
 		Rules []struct {
@@ -39,7 +39,7 @@ var patterns = sync.OnceValue(func() []Pattern {
 		}
 	}
 	if err := toml.Unmarshal([]byte(config.DefaultConfig), &scanner); err != nil {
-		panic(err) // a test reads this version's rules
+		panic(err) // cannot fail, since a test parses this version's rules
 	}
 	list := slices.Clone(theRules().Prefixes)
 	for _, rule := range scanner.Rules {
@@ -57,7 +57,7 @@ var patterns = sync.OnceValue(func() []Pattern {
 	return list
 })
 
-// compiled is the pattern's regular expression. Most patterns' expressions are never needed.
+// compiled has the compiled regular expressions of patterns. Most are never needed.
 var compiled sync.Map
 
 func (p *Pattern) regexp() *regexp.Regexp {
@@ -69,7 +69,7 @@ func (p *Pattern) regexp() *regexp.Regexp {
 	return re
 }
 
-// borders are what a rule may match besides the secret itself.
+// borders are characters beside the secret that a rule may match too.
 const borders = " \t\r\n'\"`;<>=:(),\\"
 
 func (p *Pattern) find(text string, found func(from, to int)) {
@@ -81,7 +81,7 @@ func (p *Pattern) find(text string, found func(from, to int)) {
 		for from < to && strings.IndexByte(borders, text[to-1]) >= 0 {
 			to--
 		}
-		if len(m) == 4 && m[2] > m[0] { // the text before the secret is not part of it
+		if len(m) == 4 && m[2] > m[0] { // the text before the secret is kept
 			from = max(from, m[2])
 		}
 		if from < to && (!p.Digit || strings.ContainsAny(text[from:to], "0123456789")) {
@@ -90,13 +90,13 @@ func (p *Pattern) find(text string, found func(from, to int)) {
 	}
 }
 
-// A keyword is what makes a text worth a look.
+// A keyword is a text without which a pattern need not be tried.
 type keyword struct {
 	text    string
-	pattern int // of patterns; -1 for the stems of names
+	pattern int // index into patterns; -1 for a stem of a name
 }
 
-// keywords lists the keywords of all patterns and the stems of names, by their first two bytes.
+// keywords has the keywords of all patterns, and the stems of names, by their first two bytes.
 var keywords = sync.OnceValue(func() map[[2]byte][]keyword {
 	by := map[[2]byte][]keyword{}
 	add := func(text string, pattern int) {
@@ -114,7 +114,7 @@ var keywords = sync.OnceValue(func() map[[2]byte][]keyword {
 	return by
 })
 
-// begins has, by their first byte and then their second, what a keyword can begin with.
+// begins has the pairs of bytes with which a keyword can begin, by first byte and then second.
 var begins = sync.OnceValue(func() *[256]*[256]bool {
 	table := &[256]*[256]bool{}
 	for pair := range keywords() {
@@ -142,8 +142,8 @@ func lower(b byte) byte {
 	return b
 }
 
-// worth returns the patterns that may match in a text, and whether it has the stem of a name. worth keeps masking fast,
-// because most text needs no pattern.
+// worth returns the patterns that may match a text, and whether the text contains the stem of a name. It keeps masking
+// fast, since most texts need no pattern.
 func worth[T string | []byte](text T) (list []int, names bool) {
 	table := begins()
 	for i := 0; i+1 < len(text); i++ {
@@ -164,10 +164,10 @@ func worth[T string | []byte](text T) (list []int, names bool) {
 	return list, names
 }
 
-// AgentFile is the name of the document of patterns, beside the agent's own modules.
+// AgentFile is the name of the document with the patterns, which lies beside the agent's modules.
 const AgentFile = "masking_patterns.json"
 
-// PatternsForAgent is the document of patterns that the agent reads, in Python's syntax.
+// PatternsForAgent returns the document with the patterns, in Python's syntax.
 func PatternsForAgent() ([]byte, error) {
 	list := slices.Clone(patterns())
 	for i := range list {
@@ -182,8 +182,8 @@ func PatternsForAgent() ([]byte, error) {
 
 var pythonSyntax = strings.NewReplacer(`\x{10FFFF}`, `\U0010FFFF`, `\z`, `\Z`, `(?-m:$)`, `\Z`)
 
-// python translates a Go regular expression into Python's syntax: flags are moved to where they apply, and classes
-// are spelt out.
+// python translates a Go regular expression into Python's syntax: flags are moved to the parts to which they apply, and
+// character classes are spelt out.
 func python(pattern string) (string, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

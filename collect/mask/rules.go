@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/collect/agent"
 )
 
-// rules is the document that the agent reads too.
+// rules is the document with the rules, which the agent reads too.
 type rules struct {
 	SecretWords         []string            `json:"secret_words"`
 	PasswordWords       []string            `json:"password_words"`
@@ -38,11 +38,11 @@ type rules struct {
 	assignment, flag, scheme, bearer, url, query, beginsKey, endsKey *regexp.Regexp
 }
 
-// theRules are read at their first use.
+// theRules returns the rules, which are parsed at the first call.
 var theRules = sync.OnceValue(func() *rules {
 	r := &rules{}
 	if err := json.Unmarshal(agent.MaskingRules, r); err != nil {
-		panic(err) // the document is part of the program
+		panic(err) // the document is part of the binary
 	}
 	r.assignment, r.flag = regexp.MustCompile(r.Assignment), regexp.MustCompile(r.Flag)
 	r.scheme, r.bearer = regexp.MustCompile("^"+r.Scheme), regexp.MustCompile(r.Bearer)
@@ -51,19 +51,19 @@ var theRules = sync.OnceValue(func() *rules {
 	return r
 })
 
-// A level is how certain a name makes it that its value is secret.
+// A level says how certain a name makes it that its value is secret.
 type level int
 
 const (
-	open   level = iota // the name says nothing
+	open   level = iota // the name means nothing
 	weak                // secret if the value looks random: --pad-token, --sort-key
 	strong              // secret whatever the value is: --token, --api-key
 )
 
-// A naming is what a name says of its value.
+// A naming is what a name says about its value.
 type naming struct {
 	level  level
-	word   string // that says so
+	word   string // the word of the name that says so
 	before string // the word before it
 }
 
@@ -71,17 +71,19 @@ var separators = regexp.MustCompile(`[^A-Za-z0-9]+`)
 var lowerUpper = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 var acronym = regexp.MustCompile(`([A-Z]+)([A-Z][a-z])`)
 
-// words splits snake_case, kebab-case, dotted and camelCase names.
+// words splits names in snake_case, kebab-case, camelCase, and dotted names.
 func words(name string) []string {
 	name = separators.ReplaceAllString(name, " ")
 	name = acronym.ReplaceAllString(lowerUpper.ReplaceAllString(name, "$1 $2"), "$1 $2")
 	return strings.Fields(strings.ToLower(name))
 }
 
-// nameFlag goes by the last word of a flag, a key or a parameter: --token and --api-key, not --key-dim or --max-tokens.
+// nameFlag judges by the last word of a flag, a key or a parameter: --token and --api-key are secret, --key-dim and
+// --max-tokens are not.
 func nameFlag(name string) naming { return nameWords(words(name), theRules().HarmlessBefore) }
 
-// nameVariable goes by any word (AWS_SECRET_ACCESS_KEY_ID, GITHUB_TOKEN_RW): the environment holds few parameters.
+// nameVariable judges by any word (AWS_SECRET_ACCESS_KEY_ID, GITHUB_TOKEN_RW), since environment variables are seldom
+// parameters of training.
 func nameVariable(name string) naming {
 	r := theRules()
 	w := words(name)
@@ -118,7 +120,7 @@ func nameWords(w []string, harmless map[string][]string) naming {
 	return n
 }
 
-// splitSuffix takes a word such as pgpassword or hftoken for the two words that it is.
+// splitSuffix splits a word such as pgpassword or hftoken into its two words.
 func (n *naming) splitSuffix(r *rules) bool {
 	for _, suffix := range r.Suffixes {
 		before, ok := strings.CutSuffix(n.word, suffix)
@@ -153,7 +155,7 @@ func (n naming) holds(value string) bool {
 	return n.word != "dsn" || !strings.HasPrefix(value, "sqlite:")
 }
 
-// inText returns what a name means in running text, where "token: the" and "key=layer.0" are common.
+// inText returns what a name means in running text, where words such as "token: the" and "key=layer.0" are common.
 func (n naming) inText() naming {
 	r := theRules()
 	if n.level == strong && !slices.Contains(r.TextStrong, n.word) &&
@@ -165,7 +167,7 @@ func (n naming) inText() naming {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$`)
 
-// evident reports whether an unquoted word of a text looks like a password and not like a word or a piece of code.
+// evident reports whether an unquoted word of a text looks like a password, rather than like a word or code.
 func evident(v string) bool {
 	return len(v) >= 4 && !strings.ContainsAny(v, "([{$") && !number.MatchString(v) && !identifier.MatchString(v) &&
 		(strings.ContainsAny(v, "0123456789!@#%^&*+=~?") || strings.Count(v, "-") >= 2)
@@ -174,7 +176,7 @@ func evident(v string) bool {
 var piece = regexp.MustCompile(`[A-Za-z0-9]+`)
 var numbered = regexp.MustCompile(`^([A-Za-z]+[0-9]{1,4}|[0-9]{1,4}[A-Za-z]+|[0-9]{8}T[0-9]{6}Z?)$`)
 
-// random reports whether a part of the value mixes letters and digits as no word, name or date does.
+// random reports whether a part of the value mixes letters and digits in a way in which no word, name or date does.
 func random(value string) bool {
 	for _, p := range piece.FindAllString(value, -1) {
 		if len(p) >= 8 && strings.ContainsAny(p, "0123456789") && strings.Trim(p, "0123456789") != "" &&

@@ -10,10 +10,10 @@ import (
 // A span is the place of a secret in a text.
 type span struct{ from, to int }
 
-// A reading is a text in which secrets are looked for by their form and by the names beside them.
+// A reading is a text that is being searched for secrets, by their form and by the names beside them.
 type reading struct {
 	text  string
-	given bool // on a command line, in a variable or in a parameter, where names mean what they say
+	given bool // from a command line, a variable or a parameter, where names mean what they say
 	spans []span
 }
 
@@ -27,7 +27,7 @@ func find(text string, given bool) []span {
 	for _, i := range list {
 		patterns()[i].find(text, r.add)
 	}
-	if names { // the expressions are slow, compared with a search for what they all need
+	if names { // these expressions are slow, compared with searching for the stems that they need
 		if strings.Contains(text, "://") {
 			r.urls()
 		}
@@ -85,8 +85,8 @@ func lastWord(name string) string {
 	return ""
 }
 
-// userinfo is how long the part of a URL before its host is. A password may hold an @, and, where the address says it
-// plainly, a slash.
+// userinfo returns the length of the part of a URL that stands before the host. A password may contain an @ and, if the
+// URL is unambiguous, a slash.
 func userinfo(body string) int {
 	authority := body
 	if end := strings.IndexAny(body, "/?#"); end >= 0 {
@@ -133,7 +133,7 @@ func (r *reading) flags() {
 	}
 }
 
-// value masks the value of a name, which begins at a place, if it is secret. value returns where the value ends.
+// value masks the value of a name if it is secret. The value begins at position at. It returns the value's end.
 func (r *reading) value(name string, at int) int {
 	n := nameFlag(name)
 	if !r.given {
@@ -163,7 +163,7 @@ func (r *reading) value(name string, at int) int {
 	return end
 }
 
-// end is where the value that begins at a place ends, past a quote that it begins with.
+// end returns where a value ends. It moves at past the quote with which the value begins, if there is one.
 func (r *reading) end(at *int) (end int, quoted bool) {
 	rest := r.text[*at:]
 	quote := ""
@@ -192,7 +192,7 @@ func (r *reading) end(at *int) (end int, quoted bool) {
 	return len(r.text), true
 }
 
-// header is the secret part of an Authorization or a Cookie header.
+// header returns the secret part of an Authorization or a Cookie header.
 func (r *reading) header(n naming, at, end int, quoted bool) (from, to int, ok bool) {
 	if !quoted {
 		if end = strings.IndexAny(r.text[at:], "\r\n\"'`"); end < 0 {
@@ -210,7 +210,7 @@ func (r *reading) header(n naming, at, end int, quoted bool) (from, to int, ok b
 	if scheme == "" || rest == "" || strings.HasPrefix(rest, Mask) {
 		return 0, 0, false
 	}
-	if !strings.Contains(rest, "=\"") && !strings.Contains(rest, ", ") { // one token, not a list of parameters
+	if !strings.Contains(rest, "=\"") && !strings.Contains(rest, ", ") { // a single token, and no list of parameters
 		rest, _, _ = strings.Cut(rest, " ")
 	}
 	return at + len(scheme), at + len(scheme) + len(rest), true
@@ -227,7 +227,7 @@ func (r *reading) bearers() {
 	}
 }
 
-// privateKeys finds keys in PEM. A key without an end marker extends to the end of the text.
+// privateKeys finds private keys in PEM format. A key without an end marker extends to the end of the text.
 func (r *reading) privateKeys() {
 	rules := theRules()
 	for _, m := range rules.beginsKey.FindAllStringIndex(r.text, -1) {
@@ -239,7 +239,7 @@ func (r *reading) privateKeys() {
 	}
 }
 
-// hide replaces what find finds.
+// hide masks the secrets that find finds.
 func hide(text string, given bool) string {
 	spans := find(text, given)
 	if len(spans) == 0 {
@@ -256,8 +256,8 @@ func hide(text string, given bool) string {
 	return b.String()
 }
 
-// forms returns the other spellings of a secret: in JSON (with quotes, backslashes and line ends escaped, and by
-// some writers also < > &), in a URL, and without the escapes with which it was given.
+// forms returns other spellings of a secret: in JSON (with quotes, backslashes and line ends escaped, and by some
+// writers also < > &), in a URL, and without the escapes that the given text had.
 func forms(v string) []string {
 	list := append(jsonForms(v), url.QueryEscape(v), url.PathEscape(v))
 	var plain string

@@ -5,8 +5,9 @@ import (
 	"io"
 )
 
-// A Writer masks the gathered values in what passes through it, even if a secret is split over several writes. A Writer
-// holds back only the part of the last write that may begin a secret, so a prompt without a line end appears at once.
+// A Writer masks the collected values in the text written through it, even if a secret is split over several writes. It
+// holds back only the end of the last write, if that may begin a secret, so that a prompt without a line end appears at
+// once.
 type Writer struct {
 	w       io.Writer
 	secrets *Secrets
@@ -14,10 +15,10 @@ type Writer struct {
 	out     []byte
 }
 
-// NewWriter returns a writer to w, for text that is shown and not kept.
+// NewWriter returns a Writer to w, for text that is shown but not stored.
 func (s *Secrets) NewWriter(w io.Writer) *Writer { return &Writer{w: w, secrets: s} }
 
-// Write always reports all of b as written unless the underlying writer fails.
+// Write reports all of b as written, unless the underlying writer fails.
 func (w *Writer) Write(b []byte) (int, error) {
 	if len(w.secrets.values) == 0 {
 		return w.w.Write(b)
@@ -40,19 +41,19 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// maxLine is how much of a line without an end is held back.
+// maxLine is the most bytes of an unfinished line that are held back.
 const maxLine = 256 << 10
 
-// A LineWriter masks all secrets in what passes through it, for text that is kept. A LineWriter holds back the last
-// line until the line ends, so that it sees secrets with a form of their own, and secrets beside a name, as a whole.
+// A LineWriter masks all secrets in the text written through it, for text that is stored. It holds back each line until
+// the line ends, so that it sees a secret with a recognisable form, or a secret beside a name, as a whole.
 type LineWriter struct {
 	w      io.Writer
 	known  *Writer
 	line   []byte
-	within bool // a private key
+	within bool // whether the text is within a private key
 }
 
-// NewLineWriter returns a writer to w.
+// NewLineWriter returns a LineWriter to w.
 func (s *Secrets) NewLineWriter(w io.Writer) *LineWriter {
 	l := &LineWriter{w: w}
 	l.known = s.NewWriter(writerFunc(l.lines))
@@ -63,10 +64,10 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// Write always reports all of b as written unless the underlying writer fails.
+// Write reports all of b as written, unless the underlying writer fails.
 func (l *LineWriter) Write(b []byte) (int, error) { return l.known.Write(b) }
 
-// lines takes text in which gathered values are masked.
+// lines receives text in which the collected values are already masked.
 func (l *LineWriter) lines(b []byte) (int, error) {
 	l.line = append(l.line, b...)
 	end := bytes.LastIndexAny(l.line, "\r\n") + 1
@@ -98,7 +99,7 @@ func (l *LineWriter) write(b []byte) error {
 	return err
 }
 
-// masked returns a line with its secrets masked. From the lines of a private key it keeps only the first.
+// masked returns a line with its secrets masked. Of a private key it keeps only the first line.
 func (l *LineWriter) masked(line string) string {
 	r := theRules()
 	if l.within {

@@ -1,4 +1,4 @@
-"""Entry point: refuses old interpreters, then hands over to the command line."""
+"""Entry point: refuses old Python versions, then calls the command line."""
 
 import sys
 
@@ -12,8 +12,8 @@ _report = sys.excepthook
 
 
 def _quietly(kind: type, value: BaseException, traceback: object) -> None:
-    """Says nothing of an interrupt: the user has made it, and where it came is nobody's fault. Python still ends by the
-    signal, and the agent, which chains to this, still writes what it has; ending the process here would not let it."""
+    """Prints nothing for an interrupt, since the user caused it. Python still ends by the signal, and the agent, whose
+    hook calls this one, still writes its data. Ending the process here would prevent that."""
     if not issubclass(kind, KeyboardInterrupt):
         _report(kind, value, traceback)  # type: ignore[arg-type]
 

@@ -1,6 +1,7 @@
-"""The agent's API, or no-ops where the experiment runs on its own.
+"""The agent's functions for training scripts. If no agent is there, they do nothing.
 
-The names are imported, not the module: any folder called dpsight on the path would be imported as an empty package.
+The functions are imported instead of the module: Python would import any folder named dpsight on the path as an empty
+package.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ except ImportError:
         return warmup + timed
 
     def step(samples: int | None = None, tokens: int | None = None) -> None:
-        """Ends a training step of that many samples and tokens."""
+        """Ends a training step that had this many samples and tokens."""
 
 
 __all__ = ["config", "phase", "plan", "step"]

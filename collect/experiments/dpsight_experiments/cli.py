@@ -1,4 +1,4 @@
-"""From the command line to a finished training run."""
+"""Runs an experiment from its command line to the end of training."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from importlib.util import find_spec
 
 from dpsight_experiments.options import Options, UsageError, parse
 
-# The first release whose hooks attach to a model without wrapping it, and the one that is tested.
+# The first release whose hooks attach to a model without wrapping it. It is the tested release.
 OPACUS = "1.6.0"
 
 
 def main(argv: list[str]) -> int:
-    """Runs an experiment. Returns 0, or 2 after one sentence on stderr if it cannot be run as asked."""
+    """Runs an experiment. Returns 0, or 2 after one sentence on stderr if the options or the installation do not allow
+    the experiment."""
     try:
         options, device = parse(argv)
         _check_installed(options)
@@ -26,7 +27,7 @@ def main(argv: list[str]) -> int:
 
 
 def _check_installed(options: Options) -> None:
-    # find_spec looks without importing: the import of torch alone takes seconds.
+    # find_spec looks for a module without importing it: importing torch alone takes seconds.
     if find_spec("torch") is None:
         raise UsageError("torch is not installed: pip install torch")
     if options.method == "vanilla":
@@ -36,7 +37,7 @@ def _check_installed(options: Options) -> None:
     try:
         installed = version("opacus")
     except PackageNotFoundError:
-        return  # a source tree on the path has no metadata
+        return  # a source tree on the path has no version
     if _release(installed) < _release(OPACUS):
         raise UsageError(f"opacus {installed} is too old: pip install opacus=={OPACUS}")
 

@@ -15,7 +15,7 @@ from dpsight_experiments.options import Options
 
 
 def forever(loader: DataLoader) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches (inputs, targets), epoch after epoch."""
+    """Yields batches (inputs, targets), epoch after epoch."""
     while True:
         yield from loader
 
@@ -23,10 +23,11 @@ def forever(loader: DataLoader) -> Iterator[tuple[Tensor, Tensor]]:
 def train_step(
     training: Training, options: Options, inputs: Tensor, targets: Tensor, device: torch.device
 ) -> list[Tensor]:
-    """One optimizer step on a batch that lies on the host.
+    """Makes one optimizer step on a batch that is on the host.
 
     A batch larger than the physical batch size goes through forward and backward in parts. Returns each part's mean
-    loss, still on the device: reading one would make the host wait. A batch may be empty if it was drawn.
+    loss, still on the device, since reading a loss would make the host wait. With Poisson sampling a batch may be
+    empty.
     """
     how = training.zero_grad if options.zero_grad == "default" else options.zero_grad
     if len(inputs) == 0:
@@ -37,8 +38,8 @@ def train_step(
     losses = []
     for i, (x, y) in enumerate(parts):
         if training.private:
-            # As Opacus' BatchMemoryManager does: step() and zero_grad() after each part, which only add that part's
-            # clipped gradients up until the last one.
+            # Like Opacus' BatchMemoryManager, this calls step() and zero_grad() after each part. Until the last part
+            # these calls only add the part's clipped gradients.
             training.optimizer.signal_skip_step(do_skip=i + 1 < len(parts))
         if training.private or i == 0:
             zero_grad(training.optimizer, how)
@@ -49,17 +50,18 @@ def train_step(
 
 
 def _step_of_noise(training: Training, how: str) -> None:
-    """The step of a batch that Poisson sampling left empty: noise alone, as accounting assumes.
+    """Makes the step of a batch that Poisson sampling left empty: noise alone, as the accounting assumes.
 
-    The model is not run. Opacus does run it, on tensors of no samples, which its ghost norms of an embedding do not
-    survive; what would be left of the pass is known. So this is the part of DPOptimizer.step that follows clipping.
+    The model is not run. Opacus runs it on tensors without samples, with which its ghost norms of an embedding fail,
+    and the result of that pass is known anyway. So this function does the part of DPOptimizer.step that follows
+    clipping.
     """
     optimizer = training.optimizer
     zero_grad(optimizer, how)
     parameters = list(training.model.parameters())
     for p in parameters:
         p.summed_grad = torch.zeros_like(p)
-        p.grad_sample = p.new_zeros((0, *p.shape))  # by which Opacus counts batches
+        p.grad_sample = p.new_zeros((0, *p.shape))  # Opacus counts batches by this attribute
     optimizer.add_noise()
     optimizer.scale_grad()
     optimizer.step_hook(optimizer)
@@ -69,21 +71,22 @@ def _step_of_noise(training: Training, how: str) -> None:
 
 
 def _accumulate(training: Training, options: Options, x: Tensor, y: Tensor, weight: float) -> Tensor:
-    """Forward and backward of one physical batch.
+    """Makes forward and backward of one physical batch.
 
-    A function of its own, so that inputs and loss are gone before the optimizer steps. The logits never get a name:
-    held to the end of the step, they would be part of the peak.
+    It is a function of its own so that inputs and loss are released before the optimizer steps. The logits have no
+    name: if they were held to the end of the step, they would be part of the peak.
     """
     with torch.autocast(x.device.type, torch.bfloat16, enabled=options.precision == "bf16"):
         loss = training.loss(training.model(x), y)
-    # Opacus divides by the logical batch size itself.
+    # Opacus itself divides by the logical batch size.
     scaled = loss if training.private or weight == 1 else loss * weight
     scaled.backward()
     return loss.detach()
 
 
 def zero_grad(optimizer: torch.optim.Optimizer, how: str) -> None:
-    """Calls zero_grad with the optimizer's own default, or says whether gradients are freed (none) or kept."""
+    """Calls zero_grad in the given way: with the optimizer's own default, or so that gradients are freed (none) or
+    kept."""
     if how == "default":
         optimizer.zero_grad()
     else:
@@ -102,7 +105,7 @@ def train(training: Training, options: Options, device: torch.device) -> float:
         _agent.step(samples=len(inputs), tokens=tokens)
         if step < steps and step % max(1, steps // 10) == 0:
             print(f"step {step}/{steps}", flush=True)
-    # The only value that is read back: on a GPU a read in the loop would change the timing of the steps.
+    # This is the only value that is read back: a read within the loop would change the timing of steps on a GPU.
     loss = sum(part.item() for part in losses) / len(losses) if losses else math.nan
     print(f"step {steps}/{steps} loss {loss:.4f}", flush=True)
     return loss

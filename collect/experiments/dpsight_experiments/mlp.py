@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class MLP(nn.Module):
-    """Features [B, widths[0]] to logits [B, widths[-1]], with a ReLU between the layers."""
+    """Maps features [B, widths[0]] to logits [B, widths[-1]], with a ReLU between the layers."""
 
     def __init__(self, widths: list[int]) -> None:
         super().__init__()

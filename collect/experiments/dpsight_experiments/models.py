@@ -11,9 +11,10 @@ from dpsight_experiments.transformer import Transformer
 
 
 def make_model(options: Options, device: torch.device) -> nn.Module:
-    """Builds the model of options, with torch's initial weights.
+    """Builds the model that the options describe, with torch's initial weights.
 
-    It is made on the device: a billion weights drawn on the host and copied would take a minute instead of a second.
+    The model is made on the device: drawing a billion weights on the host and copying them would take a minute instead
+    of a second.
     """
     with torch.device(device):
         if options.model == "mlp":

@@ -1,6 +1,6 @@
-"""The experiment's options, read from the table (options.json) that the Go side embeds too.
+"""The experiment's options, from the table options.json, which the Go program also contains.
 
-Nothing here imports torch, so that a wrong option is refused in milliseconds and before a GPU is touched.
+This module does not import torch, so that a wrong option is refused within milliseconds and before a GPU is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """All options of one experiment; None where one does not apply to its model or method."""
+    """All options of one experiment. An option is None if it does not apply to the model or method."""
 
     method: str
     model: str
@@ -57,13 +57,13 @@ class Options:
 
     @property
     def mlp_widths(self) -> list[int]:
-        """The MLP's widths from input to output."""
+        """Returns the MLP's widths from input to output."""
         return [int(width) for width in (self.mlp_dims or "").split(",")]
 
 
 @lru_cache(maxsize=1)
 def table() -> dict[str, Any]:
-    """options.json, which lies beside the package both in the repository and where it is unpacked."""
+    """Reads options.json, which is beside the package both in the repository and where it was unpacked."""
     path = Path(__file__).resolve().parent.parent / "options.json"
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -92,7 +92,8 @@ def resolve(given: Mapping[str, str]) -> Options:
     """Applies aliases, the preset, defaults and checks, as the Go side's Resolve does. Raises UsageError."""
     options = table()["options"]
     values: dict[str, Any] = {o["name"]: _value(o, given[o["name"]]) for o in options if o["name"] in given}
-    # Before the defaults: what a method fixes may be in conflict with what was given, never with a default.
+    # This is done before defaults are set: an option that a method fixes may conflict with a given option, but never
+    # with a default.
     _apply_method(values)
     for option in options:
         if option["default"] is not None:
@@ -147,7 +148,7 @@ def _number(option: dict[str, Any], text: str) -> int | float:
 
 
 def _apply_method(values: dict[str, Any]) -> None:
-    """Replaces the method's name by its id, and sets what goes with it."""
+    """Replaces the method's name by its id, and sets the options that the method fixes."""
     methods, text = table()["methods"], values.get("method")
     ids = [m["id"] for m in methods if "of" not in m]
     if text is None:
@@ -194,7 +195,7 @@ def _text(value: Any) -> str:
 
 
 def _plain(number: float) -> str:
-    """A number in as few digits as the Go side writes it: 1 for 1.0."""
+    """Writes a number with as few digits as the Go program does: 1 for 1.0."""
     return repr(float(number)).removesuffix(".0")
 
 

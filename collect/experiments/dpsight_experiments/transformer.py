@@ -1,8 +1,8 @@
-"""A decoder-only transformer language model from layers that DP methods can serve.
+"""A decoder-only transformer language model, made of layers that DP methods support.
 
-Every parameter sits in a leaf `nn.Linear`, `nn.Embedding` or `nn.LayerNorm`: a bare `nn.Parameter` (for positions, say)
-would make Opacus hand the whole model to functorch, and `nn.MultiheadAttention` is refused by it. The head is not tied
-to the embedding, because ghost clipping cannot serve a parameter that is used twice, and there are no buffers.
+Every parameter is in a leaf `nn.Linear`, `nn.Embedding` or `nn.LayerNorm`. For a bare `nn.Parameter` (for positions,
+say) Opacus would use functorch for the whole model, and it refuses `nn.MultiheadAttention`. The head is not tied to the
+embedding, because ghost clipping does not support a parameter that is used twice. There are no buffers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """The GELU MLP of a block, four times as wide inside."""
+    """A block's GELU MLP, whose hidden width is four times the model's."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Token ids [B, T] to logits [B, T, vocab_size]. T is at most seq_len."""
+    """Maps token ids [B, T] to logits [B, T, vocab_size]. T is at most seq_len."""
 
     def __init__(
         self, *, vocab_size: int, dim: int, layers: int, heads: int, seq_len: int, checkpointing: bool = False
@@ -81,9 +81,9 @@ class Transformer(nn.Module):
 
 
 def positions(ids: Tensor) -> Tensor:
-    """Position ids 0…T-1 for each sample, [B, T] and contiguous.
+    """Returns position ids 0…T-1 for each sample, [B, T] and contiguous.
 
-    Per-sample gradients need the batch dimension, and Opacus' norm of an embedding takes a `view` of the ids, which an
-    expanded [T] or [1, T] does not allow. It costs 8·B·T bytes for the step, and 8·T more for a moment.
+    Per-sample gradients need the batch dimension. Opacus' norm of an embedding takes a `view` of the ids, which an
+    expanded [T] or [1, T] does not allow. The ids take 8·B·T bytes for the step, and 8·T more temporarily.
     """
     return torch.arange(ids.size(1), device=ids.device).expand(ids.shape).contiguous()

@@ -1,4 +1,4 @@
-"""Clipping methods that Opacus does not have, on Opacus' own hooks, optimizers, accountants and data loaders.
+"""Clipping methods that Opacus does not have. They use Opacus' own hooks, optimizers, accountants and data loaders.
 
     private = clipping.make_private(
         method,                  # one of METHODS
@@ -13,8 +13,8 @@
 
 The model gets hooks and keeps its identity, as with Opacus' wrap_model=False. The step is Opacus' step: zero_grad,
 forward, loss.backward(), optimizer.step(), with signal_skip_step for physical batches smaller than the logical one; the
-clipped sum stands in p.summed_grad. Of the two-pass methods private.criterion is Opacus' loss: it takes shape= for
-sequences, and its backward() makes both passes. The others take the criterion as it is.
+clipped sum is in p.summed_grad. For the two-pass methods private.criterion is Opacus' loss: it takes shape= for
+sequences, and its backward() makes both passes. The other methods use the given criterion.
 
 What the methods do:
 

@@ -1,10 +1,10 @@
-"""Book-keeping: one backward pass, whose hooks keep what the clipped gradients are made of.
+"""Book-keeping: one backward pass, whose hooks keep the tensors that the clipped gradients are computed from.
 
-Backward computes no gradient of a parameter. A layer runs with parameters that do not require grad, so autograd has
-neither a reason to compute their gradients nor to keep the layer's inputs for them; these are held by the hook alone.
-Where a layer's inputs do not require grad either (token ids, features), its output gets an edge to a scalar that does,
-or backward would never come there. A use of a parameter outside its layer still gives a gradient in backward, which
-clipping would miss: that is refused.
+Backward computes no gradients of parameters. A layer runs with parameters that do not require grad, so autograd neither
+computes their gradients nor keeps the layer's inputs for them. Only the hook keeps the inputs. If a layer's inputs do
+not require grad either (token ids, features), its output gets an edge to a scalar that does. Otherwise backward would
+not reach the layer. A parameter that is used outside its layer still gets a gradient in backward, which clipping would
+not include, so such a use is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpsight_experiments.options import UsageError
 
 
 class _Reached(torch.autograd.Function):
-    """Gives an output an edge to a scalar that requires grad, and the scalar no gradient."""
+    """Gives an output an edge to a scalar that requires grad. The scalar gets no gradient."""
 
     @staticmethod
     def forward(ctx: Any, output: Tensor, anchor: Tensor) -> Tensor:
@@ -35,23 +35,24 @@ class _Reached(torch.autograd.Function):
 
 
 class BookKeepingHooks(Hooks):
-    """Keeps each layer's activations and output gradients, as module.activations and module.backprops, until clip().
+    """Keeps each layer's activations and output gradients until clip(), as module.activations and module.backprops.
 
-    Norms are taken in backward, layer by layer: by Gram matrices, or by tiles if tiles are bounded. Layers other than
-    nn.Linear and nn.Embedding keep their per-sample gradients instead, as p.grad_sample.
+    Norms are computed in backward, layer by layer: by Gram matrices, or by tiles if tiles are bounded. Layers other
+    than nn.Linear and nn.Embedding keep their per-sample gradients instead, as p.grad_sample.
     """
 
     def __init__(self, model: nn.Module, *, tiles: Tiles = WHOLE, **arguments: Any) -> None:
         self.tiles = tiles
-        # Samples of the batch if the loss is their mean, whose gradients are that much too small; else 1.
+        # The number of samples in the batch if the loss is their mean, whose gradients are smaller by that factor; else
+        # 1.
         self.scale = 1
         self._book: list[nn.Module] = []
         self._anchor = torch.zeros((), device=next(model.parameters()).device, requires_grad=True)
         super().__init__(model, **arguments)
 
     def add_hooks(self, **settings: Any) -> None:
-        """Attaches the hooks, and those that take parameters out of autograd for their layer's call."""
-        super().add_hooks(**settings)  # first: functorch copies layers with the hooks that they have
+        """Attaches the hooks, and further hooks that take the parameters out of autograd during their layer's call."""
+        super().add_hooks(**settings)  # first, since functorch copies layers with their present hooks
         layers = list(self.iterate_submodules(self._module))
         self._parameters = {layer: [p for p in layer.parameters() if p.requires_grad] for layer in layers}
         handles: list[Any] = []
@@ -77,7 +78,7 @@ class BookKeepingHooks(Hooks):
             raise UsageError(f"parameter {name} is used outside its layer's call, where book-keeping cannot clip it")
 
     def capture_activations_hook(self, module: nn.Module, inputs: Any, output: Any) -> Any:
-        """Keeps a layer's inputs, and sees to it that backward will reach the layer."""
+        """Keeps a layer's inputs, and makes sure that backward will reach the layer."""
         super().capture_activations_hook(module, inputs, output)
         if not module.__dict__.get("activations") or output.requires_grad:
             return None
@@ -87,7 +88,7 @@ class BookKeepingHooks(Hooks):
     def capture_backprops_hook(
         self, module: nn.Module, _inputs: Any, output_gradients: Any, loss_reduction: str, batch_first: bool
     ) -> None:
-        """Takes a layer's norms, and keeps its output gradients."""
+        """Computes a layer's norms, and keeps its output gradients."""
         if not self.hooks_enabled:
             return
         (activations,), backprops = module.activations, output_gradients[0].detach()
@@ -120,7 +121,8 @@ class BookKeepingHooks(Hooks):
 
     @torch.no_grad()
     def clip(self, weights: gradients.Weights) -> None:
-        """Adds the sum of each layer's gradients, weighted by sample, to p.summed_grad, and lets go what made it."""
+        """Adds the sum of each layer's gradients, weighted by sample, to p.summed_grad, and releases the kept
+        tensors."""
         book, self._book = self._book, []
         for module in book:
             mine = {p: weights[p] for p in self._parameters[module]}
@@ -134,14 +136,15 @@ class BookKeepingHooks(Hooks):
                     p.grad_sample = None
 
     def check_complete(self) -> None:
-        """Raises UsageError if backward has not come to every layer: its gradient would silently be 0."""
+        """Raises UsageError if backward has not come to every layer: that layer's gradient would be 0 without
+        notice."""
         reached = set(self._book)
         for layer in self._parameters:
             if layer not in reached:
                 raise UsageError(f"backward has not come to layer {path_of(layer, self._module)}: nothing to clip")
 
     def forget(self) -> None:
-        """Lets go what is kept of a batch that will not be clipped."""
+        """Releases the kept tensors of a batch that will not be clipped."""
         self._book.clear()
         for layer, parameters in self._parameters.items():
             layer.__dict__.pop("activations", None)

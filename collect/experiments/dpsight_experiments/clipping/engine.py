@@ -1,4 +1,4 @@
-"""The privacy engine that makes these methods: Opacus' own, with hooks and optimizers of this package."""
+"""The privacy engine of these methods: Opacus' engine with this package's hooks and optimizers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ METHODS = TWO_PASS + ONE_PASS
 
 @dataclass
 class Private:
-    """What make_private makes; the model has got hooks."""
+    """The result of make_private. The model has got hooks."""
 
     optimizer: DPOptimizer
-    # As the criterion that was given; of two-pass methods with shape= for the logits of sequences.
+    # Called like the given criterion. For two-pass methods it also takes shape=, for the logits of sequences.
     criterion: Callable[..., Any]
     data_loader: DataLoader
     two_pass: bool
@@ -98,10 +98,11 @@ def make_private(
     loss_reduction: str = "mean",
     engine: ClippingEngine | None = None,
 ) -> Private:
-    """Makes training private by one of METHODS. Raises UsageError if the method cannot serve the model or clipping."""
+    """Makes training private by one of METHODS. Raises UsageError if the method does not support the model or the way
+    of clipping."""
     check(method, model, clipping, max_grad_norm, one_pass=method in ONE_PASS)
     engine = engine or ClippingEngine()
-    # A criterion comes along only where the mode's name has "ghost" in it.
+    # Opacus returns a criterion only if the mode's name contains "ghost".
     hooks, dp_optimizer, *_, loader = engine.make_private(
         module=model,
         optimizer=optimizer,

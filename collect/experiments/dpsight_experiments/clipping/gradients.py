@@ -1,8 +1,10 @@
-"""Clipped gradients from what book-keeping holds: Σ_b w_b · (gradient of sample b), added to p.summed_grad.
+"""Computes clipped gradients from the tensors that book-keeping keeps: Σ_b w_b · (gradient of sample b), added to
+p.summed_grad.
 
-Weights w [B] are a sample's clipping factor, times the batch size where the loss was a mean. They are float32 and scale
-a copy of the narrower operand, each element of which is rounded once: a weight rounded to bfloat16 would let a whole
-sample exceed its norm by up to 0.4 %. The copy is made in chunks of tokens that take no more than Tiles.bytes.
+The weights w [B] are the samples' clipping factors, multiplied by the batch size if the loss was a mean. They are
+float32, and scale a copy of the narrower operand, of which each element is rounded once: a weight rounded to bfloat16
+would let a whole sample exceed its norm by up to 0.4 %. The copy is made in chunks of tokens that take at most
+Tiles.bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ Weights = dict[nn.Parameter, Tensor]
 
 
 def summed(p: nn.Parameter) -> Tensor:
-    """The parameter's clipped sum so far."""
+    """Returns the parameter's clipped sum so far."""
     if p.summed_grad is None:
         p.summed_grad = torch.zeros_like(p, requires_grad=False)
     return p.summed_grad
@@ -37,7 +39,7 @@ def _add_products(out: Tensor, a: Tensor, g: Tensor, weights: Tensor, tiles: Til
     scales = weights.unsqueeze(1).expand(a.shape[:2]).reshape(-1, 1)
     a, g = a.flatten(0, 1), g.flatten(0, 1)
     narrow = min(a.size(1), g.size(1))
-    # What a row takes: the narrower operand scaled, and both in the type that they are multiplied in.
+    # Bytes of a row: the scaled narrower operand, and both operands in the type in which they are multiplied.
     widened = operand_type(g).itemsize * (g.dtype != operand_type(g))
     row = narrow * (g.element_size() + widened) + max(a.size(1), g.size(1)) * (g.element_size() + widened)
     for r0, r1 in spans(len(a), max(1, tiles.bytes // row)):
@@ -48,14 +50,14 @@ def _add_products(out: Tensor, a: Tensor, g: Tensor, weights: Tensor, tiles: Til
             x, y = as_operand(x, g), _scaled(y, scale, g)
         if x.dtype == out.dtype:
             out.addmm_(x.mT, y)
-        else:  # the product comes in another type: by rows, or it would be a second gradient
+        else:  # the product has another type: it is added by rows, since it would be a second gradient
             for i0, i1 in spans(len(out), max(1, tiles.bytes // (4 * out.size(1)))):
                 out[i0:i1].add_(product(x[:, i0:i1].mT, y))
         del x, y
 
 
 def _scaled(x: Tensor, scale: Tensor, g: Tensor) -> Tensor:
-    """x times scale [N, 1] in the type of g, as an operand."""
+    """Returns x times scale [N, 1], in the type of g, as an operand."""
     return torch.mul(x, scale, out=torch.empty_like(x, dtype=g.dtype)).to(operand_type(g))
 
 
@@ -73,5 +75,5 @@ def add_embedding(layer: nn.Embedding, ids: Tensor, g: Tensor, weights: Weights,
 
 
 def add_samples(p: nn.Parameter, gradients: Tensor, weights: Tensor) -> None:
-    """Adds per-sample gradients [B, …], clipped."""
+    """Adds per-sample gradients [B, …] after clipping them."""
     summed(p).add_(torch.einsum("i,i...", weights.to(p.dtype), gradients.to(p.dtype)))

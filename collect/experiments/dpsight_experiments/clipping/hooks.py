@@ -1,8 +1,9 @@
-"""The hooks of the two-pass methods: Opacus' for ghost clipping, with norms of ours or with its own chosen by layer.
+"""The hooks of the two-pass methods: Opacus' hooks for ghost clipping, with this package's norms, or with Opacus' norms
+chosen by layer.
 
-Opacus' hooks look norm samplers up in a table by the type of the layer. opacus.grad_sample.register_norm_sampler writes
-to the table of the class, which all models of the process share; hooks here have a table of their own, so that ghost
-clipping beside them stays Opacus'.
+Opacus' hooks look up norm samplers in a table by the layer's type. opacus.grad_sample.register_norm_sampler writes to
+the class's table, which all models of the process share. Hooks here have their own table, so that ghost clipping in the
+same process is still Opacus'.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from dpsight_experiments.clipping.tiles import TILES, Tiles
 
 
 class Hooks(GradSampleHooksFastGradientClipping):
-    """Opacus' hooks, which say how they took each layer's norm, and refuse a layer that is called twice by name."""
+    """Opacus' hooks, extended in two ways: they tell how they computed each layer's norm, and they refuse by name a
+    layer that is called twice."""
 
     def __init__(self, model: nn.Module, **arguments: Any) -> None:
-        # From a layer's first norm on: the choice depends on the length of its input.
+        # Filled at a layer's first norm, since the choice depends on the length of its input.
         self.norm_by: dict[nn.Module, str] = {}
         super().__init__(model, **arguments)
 
@@ -36,7 +38,8 @@ class Hooks(GradSampleHooksFastGradientClipping):
 
 
 class TiledHooks(Hooks):
-    """Norms by tiles for nn.Linear, nn.Embedding and nn.LayerNorm; of other layers by their per-sample gradients."""
+    """Computes norms by tiles for nn.Linear, nn.Embedding and nn.LayerNorm, and for other layers from their per-sample
+    gradients."""
 
     def __init__(self, model: nn.Module, *, tiles: Tiles = TILES, **arguments: Any) -> None:
         self.tiles = tiles
@@ -44,9 +47,9 @@ class TiledHooks(Hooks):
         super().__init__(model, **arguments)
 
     def capture_backprops_hook(self, module: nn.Module, *arguments: Any, **settings: Any) -> None:
-        """Takes a layer's norm."""
+        """Computes a layer's norm."""
         if self.hooks_enabled:
-            self.norm_by[module] = "per_sample"  # unless a sampler of ours says otherwise
+            self.norm_by[module] = "per_sample"  # unless one of this package's samplers changes it
         super().capture_backprops_hook(module, *arguments, **settings)
 
     def _linear(self, layer: nn.Linear, activations: list[Tensor], backprops: Tensor) -> norms.Norms:
@@ -63,10 +66,11 @@ class TiledHooks(Hooks):
 
 
 class MixedGhostHooks(Hooks):
-    """Ghost norms or per-sample gradients, whichever is smaller: Opacus computes both, and the choice is by layer."""
+    """Computes ghost norms or per-sample gradients, whichever is smaller. Opacus can compute both, and this class
+    chooses for each layer."""
 
     def capture_backprops_hook(self, module: nn.Module, *arguments: Any, **settings: Any) -> None:
-        """Takes a layer's norm by the way chosen for it, which Opacus' hook reads off use_ghost_clipping."""
+        """Computes a layer's norm in the chosen way, which Opacus' hook reads from use_ghost_clipping."""
         if not self.hooks_enabled:
             return
         self.use_ghost_clipping = type(module) in self.NORM_SAMPLERS and ghost_is_smaller(module)
@@ -78,7 +82,7 @@ class MixedGhostHooks(Hooks):
 
 
 def ghost_is_smaller(layer: nn.Module) -> bool:
-    """Whether 2T² < p·d: a sample's two Gram matrices have fewer entries than its gradient."""
+    """Reports whether 2T² < p·d: a sample's two Gram matrices then have fewer entries than its gradient."""
     shape = layer.activations[-1][0].shape[1:]
     tokens = math.prod(shape if isinstance(layer, nn.Embedding) else shape[:-1])
     return 2 * tokens * tokens < layer.weight.numel()

@@ -1,8 +1,8 @@
-"""Per-sample gradient norms of layers, without a T×T matrix or a per-sample gradient of a whole weight matrix.
+"""Computes per-sample gradient norms of layers, without a T×T matrix or a per-sample gradient of a whole weight matrix.
 
-Each function takes the layer, its activations and its output gradients, whose first dimension is the sample, and gives
-a norm [B] for each trainable parameter. Gradients of biases and of LayerNorm's parameters are vectors: these, [B, p],
-are held whole.
+Each function takes the layer, its activations and its output gradients, whose first dimension is the sample. It returns
+a norm [B] for each trainable parameter. Gradients of biases and of LayerNorm's parameters are vectors. These, [B, p],
+are held as a whole.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ Norms = dict[nn.Parameter, Tensor]
 
 
 def by_token(x: Tensor) -> Tensor:
-    """[B, …, d] as [B, T, d]; a sample without tokens has one."""
+    """Reshapes [B, …, d] to [B, T, d]. A sample without a token dimension has T = 1."""
     return x.unsqueeze(1) if x.dim() == 2 else x.flatten(1, -2)
 
 
 def linear_form(a: Tensor, g: Tensor, tiles: Tiles) -> str:
-    """The form in which the weight's norm is taken: tiled_gram or tiled_outer."""
+    """Returns the form in which a weight's norm is computed: tiled_gram or tiled_outer."""
     a, g = by_token(a), by_token(g)
     return cheaper_form(a.size(1), a.size(2), g.size(2), tiles)
 
 
 def linear(layer: nn.Linear, a: Tensor, g: Tensor, form: str, tiles: Tiles) -> Norms:
-    """Norms of nn.Linear. form: tiled_gram or tiled_outer."""
+    """Returns the norms of nn.Linear. form: tiled_gram or tiled_outer."""
     out: Norms = {}
     a, g = by_token(a), by_token(g)
     if layer.weight.requires_grad:
@@ -50,11 +50,11 @@ def linear(layer: nn.Linear, a: Tensor, g: Tensor, form: str, tiles: Tiles) -> N
 
 
 def embedding(layer: nn.Embedding, ids: Tensor, g: Tensor, tiles: Tiles) -> Norms:
-    """Norms of nn.Embedding.
+    """Returns the norms of nn.Embedding.
 
-    The gradient's row of an id is the sum of the output gradients at that id's places, so places are grouped by equal
-    ids. A sample of T ids has at most T groups: sorting numbers them without their count ever being read back, which
-    torch.unique would have to do. Then each group is summed, a tile of columns at a time.
+    The gradient's row for an id is the sum of the output gradients at all positions with that id, so positions are
+    grouped by id. A sample of T ids has at most T groups. Sorting numbers the groups without reading their count back
+    to the host, which torch.unique would need. Then each group is summed, a tile of columns at a time.
     """
     if not layer.weight.requires_grad:
         return {}
@@ -65,12 +65,13 @@ def embedding(layer: nn.Embedding, ids: Tensor, g: Tensor, tiles: Tiles) -> Norm
     if tokens == 0:
         return {layer.weight: out}
     groups = _groups(ids, layer.padding_idx)
-    # The sums, and the columns that they are made of: a copy, unless they are whole rows of the right type.
+    # Bytes of the sums and of the columns they are computed from. Columns are copied unless they are whole rows of the
+    # right type.
     column = batch and (tokens + 1) * out.element_size() + tokens * (g.element_size() + out.element_size())
     columns = max(1, min(d, tiles.bytes // max(1, column)))
     for b0, b1 in spans(batch, samples_at_once(column * columns, tiles)):
         n = b1 - b0
-        # One row more: what padding_idx collects, which is no part of the gradient.
+        # One extra row collects the positions of padding_idx, which are not part of the gradient.
         index = (groups[b0:b1] + torch.arange(n, device=g.device).mul_(tokens + 1).unsqueeze(1)).flatten()
         for c0, c1 in spans(d, columns):
             sums = torch.zeros(n * (tokens + 1), c1 - c0, dtype=out.dtype, device=g.device)
@@ -82,7 +83,7 @@ def embedding(layer: nn.Embedding, ids: Tensor, g: Tensor, tiles: Tiles) -> Norm
 
 
 def _groups(ids: Tensor, padding: int | None) -> Tensor:
-    """For each place of ids [B, T] the number of its id in its sample, from 0; for padding T."""
+    """Returns for each position of ids [B, T] the number of its id within the sample, from 0, and T for padding."""
     tokens = ids.size(1)
     ordered, places = ids.sort(dim=1)
     numbers = torch.zeros_like(places)
@@ -93,7 +94,8 @@ def _groups(ids: Tensor, padding: int | None) -> Tensor:
 
 
 def layer_norm_gradients(layer: nn.LayerNorm, a: Tensor, g: Tensor, tiles: Tiles) -> Norms:
-    """Per-sample gradients [B, …] of nn.LayerNorm: of the size of its parameters, summed over tokens in chunks."""
+    """Returns per-sample gradients [B, …] of nn.LayerNorm. They have its parameters' sizes, and are summed over tokens
+    in chunks."""
     shape = layer.normalized_shape
     batch, tokens, size = len(a), math.prod(a.shape[1 : -len(shape)]), math.prod(shape)
     a, g = a.reshape(batch, tokens, *shape), g.reshape(batch, tokens, *shape)
@@ -105,7 +107,7 @@ def layer_norm_gradients(layer: nn.LayerNorm, a: Tensor, g: Tensor, tiles: Tiles
         out[weight] = torch.zeros(batch, *shape, dtype=kind, device=g.device)
     if bias is not None:
         out[bias] = token_sums(g)
-    # The chunk in sum_type, normalized, and times the output gradients.
+    # Bytes of the chunk in sum_type, of the normalized chunk, and of its product with the output gradients.
     token = size * (a.element_size() + 2 * kind.itemsize)
     chunk = max(1, min(tokens, SUMMED_TOKENS, tiles.bytes // max(1, token)))
     for b0, b1 in spans(batch if weight is not None else 0, samples_at_once(token * chunk, tiles)):
@@ -117,5 +119,5 @@ def layer_norm_gradients(layer: nn.LayerNorm, a: Tensor, g: Tensor, tiles: Tiles
 
 
 def of_gradients(gradients: Norms) -> Norms:
-    """Norms of per-sample gradients."""
+    """Returns the norms of per-sample gradients."""
     return {p: g.flatten(1).norm(2, dim=1) for p, g in gradients.items()}

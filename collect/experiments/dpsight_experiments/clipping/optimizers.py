@@ -1,4 +1,5 @@
-"""Optimizers for book-keeping: Opacus', with the clipped sum from the book instead of from per-sample gradients."""
+"""Optimizers for book-keeping: Opacus' optimizers, with the clipped sum from book-keeping instead of per-sample
+gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from dpsight_experiments.clipping.book_keeping import BookKeepingHooks
 
 
 class BookKeepingOptimizer(DPOptimizer):
-    """Flat clipping: a sample's factor is min(1, C / (norm + 1e-6)), the norm over all parameters, as in Opacus."""
+    """Flat clipping as in Opacus: a sample's factor is min(1, C / (norm + 1e-6)), where the norm is over all
+    parameters."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, *, hooks: BookKeepingHooks, **settings: Any) -> None:
         self.hooks = hooks
@@ -20,14 +22,15 @@ class BookKeepingOptimizer(DPOptimizer):
 
     @property
     def accumulated_iterations(self) -> int:
-        """Batches that wait to be clipped: step() follows each backward, or the hooks refuse the next forward."""
+        """The number of batches that wait to be clipped. step() must follow each backward, or the hooks refuse the next
+        forward."""
         return 1
 
     def _get_flat_grad_sample(self, p: nn.Parameter) -> None:
-        """There are no per-sample gradients, but for layers that the hooks see to."""
+        """Does nothing: only layers that the hooks handle separately have per-sample gradients."""
 
     def zero_grad(self, set_to_none: bool = False) -> None:
-        """Clears gradients, and what an unfinished step has left."""
+        """Clears the gradients, and what an unfinished step has left."""
         self.hooks.forget()
         super().zero_grad(set_to_none)
 
@@ -37,7 +40,7 @@ class BookKeepingOptimizer(DPOptimizer):
         self.hooks.clip(self.weights())
 
     def weights(self) -> dict[nn.Parameter, Tensor]:
-        """What each sample's gradient is multiplied by, by parameter."""
+        """Returns, by parameter, the factor for each sample's gradient."""
         weight = self._weight(self.hooks.get_norm_sample(), self.max_grad_norm)
         return dict.fromkeys(self.params, weight)
 
@@ -46,9 +49,9 @@ class BookKeepingOptimizer(DPOptimizer):
 
 
 class BookKeepingPerLayerOptimizer(BookKeepingOptimizer, DPPerLayerOptimizer):
-    """Per-layer clipping, which in Opacus is by parameter: each has a norm and a factor of its own."""
+    """Per-layer clipping, which in Opacus means by parameter: each parameter has a norm and a factor of its own."""
 
     def weights(self) -> dict[nn.Parameter, Tensor]:
-        """What each sample's gradient is multiplied by, by parameter."""
+        """Returns, by parameter, the factor for each sample's gradient."""
         bounds = zip(self.params, self.max_grad_norms, strict=True)
         return {p: self._weight(p._norm_sample, bound) for p, bound in bounds}

@@ -1,4 +1,4 @@
-"""What these methods cannot clip, said by name: a wrong clipped sum would look like any other."""
+"""Refuses what these methods cannot clip, naming it: a wrong clipped sum would look like a right one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpsight_experiments.options import UsageError
 
 
 def check(method: str, model: nn.Module, clipping: str, max_grad_norm: float | Sequence[float], one_pass: bool) -> None:
-    """Raises UsageError if method cannot serve the model or the way of clipping."""
+    """Raises UsageError if the method does not support the model or the way of clipping."""
     if clipping not in (("flat", "per_layer") if one_pass else ("flat",)):
         raise UsageError(f"clipping {clipping} is not supported with method {method}")
     if (clipping == "per_layer") != isinstance(max_grad_norm, Sequence):
@@ -28,10 +28,10 @@ def check(method: str, model: nn.Module, clipping: str, max_grad_norm: float | S
 
 
 def called_twice(path: str) -> UsageError:
-    """A layer that is called again before its gradient was clipped."""
+    """Returns the error for a layer that is called again before its gradient was clipped."""
     return UsageError(f"layer {path} is called again before its gradient was clipped")
 
 
 def path_of(module: nn.Module, model: nn.Module) -> str:
-    """A module's dotted path."""
+    """Returns a module's dotted path in the model."""
     return next((path for path, m in model.named_modules() if m is module), type(module).__name__)

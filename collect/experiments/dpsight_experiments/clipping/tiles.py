@@ -1,15 +1,15 @@
-"""Exact per-sample gradient norms of a linear layer by tiles, and the choice between their two forms.
+"""Computes exact per-sample gradient norms of a linear layer by tiles, and chooses between two forms.
 
-A layer's per-sample gradient is G = Σ_t g_t a_tᵀ, a [p, d] matrix, with activations a [T, d] and output gradients
-g [T, p]. Its squared norm is a sum over either of two matrices, and no entry of them is needed twice:
+A layer's per-sample gradient is the [p, d] matrix G = Σ_t g_t a_tᵀ, with activations a [T, d] and output gradients g
+[T, p]. Its squared norm is a sum over all entries of one of two matrices, each entry of which is needed once:
 
 - gram:  Σ_{s,t} (a_s·a_t)(g_s·g_t), over [T, T]. Symmetric: tiles below the diagonal count twice, those above it are
   never computed.
 - outer: Σ_{i,j} G_ij², over [p, d]. A tile must be whole before it is squared, so each sums over all tokens.
 
-Cost of a sample, in multiply-adds, with tiles of τ tokens: gram (d+p)·(T² + Σ tile²)/2, outer T·d·p. Memory does not
-differ: in both forms samples are taken together, and tokens are taken apart, so that the temporaries stay below
-Tiles.bytes. So the cheaper form is the one with fewer multiply-adds.
+The cost for a sample, in multiply-adds, with tiles of τ tokens: gram (d+p)·(T² + Σ tile²)/2, outer T·d·p. Both forms
+take the same memory: samples are grouped and tokens are split so that temporaries stay below Tiles.bytes. So the
+cheaper form is the one with fewer multiply-adds.
 
 Products are accumulated and kept in float32, whatever the inputs' type: sums over T² products would lose digits in
 bfloat16 and overflow in float16.
@@ -26,66 +26,67 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Tiles:
-    """How large temporaries may become."""
+    """The sizes that temporaries may have."""
 
-    # Side of a tile. A tile of 2,048² is 256 blocks of 128×128, the unit of a GEMM kernel: enough to fill the 132
-    # multiprocessors of an H100 or H200 with a single sample, where 1,024 would leave half of them idle.
+    # The side of a tile. A tile of 2,048² is 256 blocks of 128×128, the unit of a GEMM kernel: a single sample then
+    # fills the 132 multiprocessors of an H100 or H200, while 1,024 would leave half of them idle.
     side: int = 2048
-    # Bytes of all temporaries of one layer at a time; two float32 tiles of 2,048² are just this.
+    # Bytes of all temporaries of one layer at a time: exactly two float32 tiles of 2,048².
     bytes: int = 32 << 20
 
 
 TILES = Tiles()
-# Tokens that are summed at a time: torch's sum over more of them takes a staging buffer, up to 1 MiB for each of the
-# GPU's multiprocessors.
+# Number of tokens summed at a time: for more, torch's sum needs a staging buffer of up to 1 MiB for each of the GPU's
+# multiprocessors.
 SUMMED_TOKENS = 512
-# A tile that holds everything: what book-keeping without tiles does.
+# A tile that contains everything, for book-keeping without tiles.
 WHOLE = Tiles(side=1 << 62, bytes=1 << 62)
 
 
 def spans(length: int, side: int) -> Iterator[tuple[int, int]]:
-    """The bounds of the tiles of a dimension."""
+    """Yields the bounds of the tiles of a dimension."""
     for begin in range(0, length, side):
         yield begin, min(begin + side, length)
 
 
 def gram_cost(tokens: int, d: int, p: int, side: int) -> int:
-    """Multiply-adds of one sample's norm in the gram form."""
+    """Returns the multiply-adds for one sample's norm in the gram form."""
     whole, rest = divmod(tokens, side)
     return (d + p) * (tokens * tokens + whole * side * side + rest * rest) // 2
 
 
 def outer_cost(tokens: int, d: int, p: int) -> int:
-    """Multiply-adds of one sample's norm in the outer form."""
+    """Returns the multiply-adds for one sample's norm in the outer form."""
     return tokens * d * p
 
 
 def cheaper_form(tokens: int, d: int, p: int, tiles: Tiles) -> str:
-    """The form that takes fewer multiply-adds: tiled_gram or tiled_outer."""
+    """Returns the form with fewer multiply-adds: tiled_gram or tiled_outer."""
     return "tiled_gram" if gram_cost(tokens, d, p, tiles.side) <= outer_cost(tokens, d, p) else "tiled_outer"
 
 
 def squared_norms(a: Tensor, g: Tensor, form: str, tiles: Tiles) -> Tensor:
-    """Squared norms [B], float32, of the per-sample gradients of a weight, from activations and output gradients.
+    """Returns the squared norms [B], in float32, of a weight's per-sample gradients, from activations and output
+    gradients.
 
-    a [B, T, d] may be of another type than g [B, T, p]: under autocast the layer has multiplied its activations in g's
-    type, so they are rounded to that, tile by tile.
+    a [B, T, d] may have another type than g [B, T, p]: under autocast the layer multiplied its activations in g's type,
+    so they are rounded to that type, tile by tile.
     """
     return (_gram if form == "tiled_gram" else _outer)(a, g, tiles)
 
 
 def operand_type(g: Tensor) -> torch.dtype:
-    """The type that products are taken in: g's own where a product can give float32, else float32."""
+    """Returns the type in which products are computed: g's own if its products can be float32, else float32."""
     return g.dtype if g.is_cuda or g.dtype == torch.float64 else torch.float32
 
 
 def as_operand(x: Tensor, g: Tensor) -> Tensor:
-    """x in the type of g, as the layer multiplied it, for product()."""
+    """Returns x in the type of g, in which the layer multiplied it, for product()."""
     return x.to(g.dtype).to(operand_type(g))
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:
-    """x @ y in float32 (float64 for float64), for matrices or batches of them."""
+    """Returns x @ y in float32 (float64 for float64), for matrices or batches of matrices."""
     multiply = torch.bmm if x.dim() == 3 else torch.mm
     if x.dtype in (torch.float32, torch.float64):
         return multiply(x, y)
@@ -93,14 +94,14 @@ def product(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _cast_bytes(x: Tensor, g: Tensor) -> int:
-    """Bytes that as_operand takes for each element of x."""
+    """Returns the bytes that as_operand allocates for each element of x."""
     rounded = g.dtype.itemsize if x.dtype != g.dtype else 0
     widened = operand_type(g).itemsize if g.dtype != operand_type(g) else 0
     return rounded + widened
 
 
 def token_sums(x: Tensor) -> Tensor:
-    """Sums [B, …] over the tokens of x [B, T, …], float32."""
+    """Returns the sums [B, …] over the tokens of x [B, T, …], in float32."""
     out = torch.zeros(len(x), *x.shape[2:], dtype=sum_type(x), device=x.device)
     for t0, t1 in spans(x.size(1), SUMMED_TOKENS):
         out.add_(x[:, t0:t1].sum(1, dtype=out.dtype))
@@ -108,7 +109,7 @@ def token_sums(x: Tensor) -> Tensor:
 
 
 def samples_at_once(bytes_per_sample: int, tiles: Tiles) -> int:
-    """Samples that are taken together."""
+    """Returns the number of samples that are processed together."""
     return max(1, tiles.bytes // max(1, bytes_per_sample))
 
 
@@ -132,7 +133,7 @@ def _gram(a: Tensor, g: Tensor, tiles: Tiles) -> Tensor:
                 tile.mul_(product(gi, gj.mT))
                 out[b0:b1].add_(tile.sum((1, 2)), alpha=1 if j0 == i0 else 2)
                 del tile, aj, gj
-    return out.clamp_(min=0)  # rounding may leave a tiny negative number where gradients cancel
+    return out.clamp_(min=0)  # where gradients cancel, rounding may leave a tiny negative number
 
 
 def _outer(a: Tensor, g: Tensor, tiles: Tiles) -> Tensor:
@@ -147,7 +148,8 @@ def _outer(a: Tensor, g: Tensor, tiles: Tiles) -> Tensor:
     def casts(rows: int, columns: int, chunk: int) -> int:
         return chunk * (columns * cast_a + rows * cast_g)
 
-    # A tile, and where operands must be cast as many tokens of it as leave room; whichever takes more gives way.
+    # Bytes of a tile and, if operands must be cast, of as many of their tokens as leave room. The larger of the two is
+    # reduced.
     size = [min(tiles.side, p), min(tiles.side, d), max(1, tokens)]
     while sums(*size) + casts(*size) > tiles.bytes:
         if casts(*size) > sums(*size) and size[2] > 1:
@@ -174,5 +176,5 @@ def _outer(a: Tensor, g: Tensor, tiles: Tiles) -> Tensor:
 
 
 def sum_type(g: Tensor) -> torch.dtype:
-    """The type that sums are taken in."""
+    """Returns the type in which sums are computed."""
     return torch.float64 if g.dtype == torch.float64 else torch.float32

@@ -1,4 +1,4 @@
-"""The training methods: what each makes of a model, an optimizer and a loss."""
+"""The training methods. Each prepares a model, an optimizer and a loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from dpsight_experiments._agent import phase
 from dpsight_experiments.methods.training import Training
 from dpsight_experiments.options import Options
 
-# The module of each method. It is imported when it is used: Opacus takes a second, and its import is part of set-up.
+# The module of each method. It is imported only when it is used: importing Opacus takes a second, which belongs to the
+# set-up.
 _MODULES = {
     "loop": "per_example",
     "dpsgd": "engine",
@@ -28,13 +29,13 @@ _MODULES = {
 
 
 def make_optimizer(options: Options, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimizer of options, with torch's defaults but for the learning rate."""
+    """Returns the optimizer that the options name, with torch's defaults except for the learning rate."""
     kinds = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
     return kinds[options.optimizer](model.parameters(), lr=options.learning_rate)
 
 
 def prepare(options: Options, model: nn.Module, loader: DataLoader) -> Training:
-    """Prepares a model for training by options.method. Methods that Opacus has are Opacus', as a user gets them."""
+    """Prepares a model for training by options.method. Methods of Opacus are prepared by Opacus, as users get them."""
     model.train()
     with phase("setup.optimizer"):
         optimizer = make_optimizer(options, model)
@@ -42,7 +43,7 @@ def prepare(options: Options, model: nn.Module, loader: DataLoader) -> Training:
     if options.method == "vanilla":
         return Training(model, optimizer, criterion, loader)
 
-    # Said of every model's first layer, whose inputs never need gradients, and of functorch's embeddings.
+    # torch prints this for each model's first layer, whose inputs need no gradients, and for functorch's embeddings.
     warnings.filterwarnings("ignore", message="Full backward hook is firing")
     warnings.filterwarnings("ignore", message=r"In \w+ autocast, but the target dtype is not supported")
     with phase("setup.privacy"):

@@ -1,4 +1,4 @@
-"""The methods that Opacus' privacy engine makes: per-sample gradients, fast gradient clipping and ghost clipping."""
+"""The methods of Opacus' privacy engine: per-sample gradients, fast gradient clipping and ghost clipping."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from dpsight_experiments.methods.training import Training
 from dpsight_experiments.options import Options
 
-# What Opacus' optimizer for adaptive clipping asks for, by the names that it has.
+# Arguments of Opacus' optimizer for adaptive clipping, by their names in Opacus.
 _ADAPTIVE = (
     "target_unclipped_quantile",
     "clipbound_learning_rate",
@@ -30,8 +30,8 @@ def prepare(
     """Prepares dpsgd, fgc or ghost by PrivacyEngine.make_private."""
     two_pass = options.method != "dpsgd"
     mode = "ghost" if two_pass else options.grad_sample_mode
-    # Hooks on the model itself rather than a wrapper: modules then have the same paths under all methods. Only
-    # expanded weights need the wrapper, since they replace the model's call.
+    # Hooks are attached to the model itself instead of a wrapper, so that modules have the same paths under all
+    # methods. Only expanded weights need the wrapper, since they replace the model's call.
     wrap = mode == "ew"
     made = privacy_engine(PrivacyEngine).make_private(
         module=model,
@@ -50,24 +50,24 @@ def prepare(
         hooks, dp_optimizer, loader = made
         return Training(hooks if wrap else model, dp_optimizer, criterion, loader, private=True)
     hooks, dp_optimizer, dp_criterion, loader = made
-    # The engine has no argument for it, and the hooks read it at each call. Without ghost norms they are Lee & Kifer's
-    # fast gradient clipping: one layer's per-sample gradients at a time.
+    # The engine has no argument for this, and the hooks read the attribute at each call. Without ghost norms the hooks
+    # do Lee & Kifer's fast gradient clipping: one layer's per-sample gradients at a time.
     hooks.use_ghost_clipping = options.method == "ghost"
     return Training(model, dp_optimizer, dp_criterion, loader, private=True, two_pass=True)
 
 
 def privacy_engine(kind: type[PrivacyEngine]) -> PrivacyEngine:
-    """An engine with Opacus' defaults, without its warning that the noise is not drawn by a secure generator."""
+    """Returns an engine with Opacus' defaults, without the warning that its noise comes from no secure generator."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Secure RNG turned off")
         return kind()
 
 
 def clipping_norms(options: Options, model: nn.Module) -> float | list[float]:
-    """The clipping norm C, or for clipping per_layer that of each parameter: C/√L for L of them.
+    """Returns the clipping norm C or, for per_layer clipping, one for each of the L parameters: C/√L.
 
-    Then a sample's whole gradient has at most the norm C, as with flat clipping, and so the noise is the same. It is
-    what Opacus' own examples do, and like Opacus it counts parameters, not layers: a bias has a norm of its own.
+    With these norms a sample's whole gradient has at most the norm C, as with flat clipping, so the noise is the same.
+    Opacus' own examples do the same. Like Opacus, it counts parameters and not layers: a bias has a norm of its own.
     """
     if options.clipping != "per_layer":
         return options.max_grad_norm

@@ -1,4 +1,5 @@
-"""The per-example loop: one example's gradient at a time, clipped and summed. All other DP methods must equal it."""
+"""The per-example loop: it computes, clips and sums the gradient of one example at a time. All other DP methods must
+give the same result."""
 
 from __future__ import annotations
 
@@ -19,17 +20,17 @@ from dpsight_experiments.options import Options
 
 
 class PerExampleOptimizer(DPOptimizerFastGradientClipping):
-    """Clips p.grad, the gradient of a batch of one, before it is added to p.summed_grad.
+    """Clips p.grad, which is the gradient of a batch of one example, before adding it to p.summed_grad.
 
-    The base class adds up gradients that are clipped already, and then makes Opacus' noise and step. max_grad_norm is
-    the bound of the whole gradient, or a list with one for each parameter.
+    The base class sums gradients that are already clipped, and then adds Opacus' noise and makes the step.
+    max_grad_norm bounds the whole gradient, or is a list with a bound for each parameter.
     """
 
     def __init__(
         self, optimizer: torch.optim.Optimizer, *, max_grad_norm: float | Sequence[float], **settings: Any
     ) -> None:
         self.max_grad_norms = max_grad_norm if isinstance(max_grad_norm, Sequence) else None
-        # The noise is for the norm that a sample's whole gradient can have.
+        # The noise must suit the largest norm that a sample's whole gradient can have.
         whole = max_grad_norm if self.max_grad_norms is None else torch.tensor(max_grad_norm).norm().item()
         super().__init__(optimizer, max_grad_norm=whole, **settings)
 
@@ -58,7 +59,8 @@ class PerExampleEngine(PrivacyEngine):
 def prepare(
     options: Options, model: nn.Module, optimizer: torch.optim.Optimizer, criterion: nn.Module, loader: DataLoader
 ) -> Training:
-    """Prepares the loop, whose gradients are plain autograd's. The training loop must hand it batches of one."""
+    """Prepares the loop, whose gradients come from plain autograd. The training loop must give it batches of one
+    example."""
     _, dp_optimizer, loader = privacy_engine(PerExampleEngine).make_private(
         module=model,
         optimizer=optimizer,

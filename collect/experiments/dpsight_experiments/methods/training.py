@@ -1,4 +1,4 @@
-"""What a method makes of a model: all that the training loop needs."""
+"""The result of preparing a model by a method: everything that the training loop needs."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ class Training:
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
-    # (logits, targets) to a loss with backward(), the mean over the samples of each sample's mean loss.
+    # Computes from (logits, targets) a loss with backward(): the mean over samples of each sample's mean loss.
     criterion: Callable[..., Any]
     loader: DataLoader
-    # Whether the optimizer is one of Opacus: it divides by the batch size itself, and takes each physical batch's step.
+    # Whether the optimizer is Opacus': it divides by the batch size itself, and step() is called for each physical
+    # batch.
     private: bool = False
-    # Two backward passes scale the samples' own losses in between, so the criterion must tell the sequences apart.
+    # Between two backward passes the samples' losses are scaled, so the criterion must distinguish the sequences.
     two_pass: bool = False
-    # What zero_grad() without an argument does, where the optimizer's own default is not what the method has.
+    # What zero_grad() without an argument does, if the method differs from the optimizer's default.
     zero_grad: str = "default"
 
     def loss(self, logits: Tensor, targets: Tensor) -> Any:
-        """The loss of logits [B, T, V] or [B, C]. A sequence is one sample: its loss is the mean over its tokens."""
+        """Returns the loss of logits [B, T, V] or [B, C]. A sequence is one sample: its loss is the mean over its
+        tokens."""
         if logits.dim() == 2:
             return self.criterion(logits, targets)
-        # All sequences are equally long, so the mean over all tokens is the mean over the sequences.
+        # All sequences have the same length, so the mean over all tokens equals the mean over the sequences' means.
         shape = {"shape": logits.shape} if self.two_pass else {}
         return self.criterion(logits.flatten(0, 1), targets.flatten(), **shape)
