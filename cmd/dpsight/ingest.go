@@ -52,8 +52,7 @@ func (c *ingestCmd) Run(s *streams) error {
 	return report.IngestFailure(doc)
 }
 
-// judge writes the confidence of each predicted run into its report. It writes the summaries of all named runs,
-// predicted or not.
+// judge writes each predicted run's confidence into its report, and the summaries of all named runs.
 func judge(dirs ...string) error {
 	for _, dir := range dirs {
 		if err := store.SetConfidence(dir, report.Confidence); err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/dpsight/dpsight/collect/experiments"
 )
 
-// resolved completes the options of a built-in experiment. It prints a note for each given option that has no effect on
-// the experiment.
+// resolved completes the options of a built-in experiment, and prints a note for each option without effect on it.
 func resolved(console *collect.Console, given map[string]string) (map[string]any, error) {
 	params, err := experiments.ResolveOne(given)
 	if err != nil {

@@ -88,8 +88,7 @@ type commandArg struct {
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"${command}"`
 }
 
-// AfterApply takes the command from the original arguments, since the parser replaces bytes that are no UTF-8. It
-// leaves out the --.
+// AfterApply takes the command from the original arguments, since the parser replaces invalid UTF-8, without --.
 func (c *commandArg) AfterApply(ctx *kong.Context) error {
 	c.Command = ctx.Args[len(ctx.Args)-len(c.Command):]
 	if len(c.Command) > 0 && c.Command[0] == "--" {

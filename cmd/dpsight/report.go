@@ -36,8 +36,7 @@ func (c *reportCmd) Run(s *streams) error {
 	return drawReport(s, m, c.Out, c.Quiet)
 }
 
-// drawReport writes a report's files. It prints their folder and the report's summary. If quiet, it prints only the
-// overhead instead of the summary.
+// drawReport writes a report, and prints its folder and its summary or, if quiet, only the overhead.
 func drawReport(s *streams, m report.Model, out string, quiet bool) error {
 	console := newConsole(s.err)
 	m.Drawn = func(done, of int) { console.Doing("drawing the report", done, of) }
