@@ -18,17 +18,17 @@ type Device struct {
 	Device string
 	Rank   int32
 	Events int64 // of the device
-	// From and To are the first and the last event at which all live blocks are listed. Event 0 is the state before the
-	// first.
+	// From and To are the first and the last event at which all live blocks are listed. Event 0 stands for the state
+	// before the first event.
 	From, To int64
-	// The pieces, by piece. Kind and Address are indexes in Kinds and Addresses. A piece counts just after the
-	// events from Begin on and before End; an End of 0 means that it has no end.
+	// Each index of these columns is one piece. Kind and Address are indexes in Kinds and Addresses. A piece counts
+	// just after each event from Begin on and before End. An End of 0 means that the piece is not known to end.
 	Kind, Begin, End, Address []uint32
-	// Next is 1 for a piece of the block of the row before.
+	// Next is 1 if the piece belongs to the same block as the piece in the row before.
 	Next      []uint8
 	Kinds     []Kind
 	Addresses []uint64
-	// Texts holds the names that Kinds refers to by index. The first is empty and stands for an unknown name.
+	// Texts holds the names that Kinds refers to by index. The first text is empty and stands for an unknown name.
 	Texts    []string
 	Sources  map[string]string // the text of a line, by its name, if its file is available
 	Phases   []schemas.Phase   // those with events, in their order
@@ -43,10 +43,11 @@ type Device struct {
 	Failed  []Failure
 }
 
-// A Kind is all that pieces can have in common.
+// A Kind holds the properties that several pieces can share, so that they are stored once.
 type Kind struct {
 	Requested, Slack int64 // bytes
-	// Category is a place in [schemas.Categories]. Slack is counted apart.
+	// Category is an index in [schemas.Categories]. It is the category of the Requested bytes only; Slack is a category
+	// of its own.
 	Category                        int
 	Evidence                        schemas.Evidence
 	Module, Name, Line, Phase, Role int // places in the device's texts
@@ -54,8 +55,8 @@ type Kind struct {
 	Holder int
 }
 
-// A SegmentChange is an event that changes which segments are reserved. A gap has [schemas.ActionGap], no address
-// and no bytes. After it, only the segments of the following changes with the same event are reserved.
+// A SegmentChange is an event that changes which segments are reserved. A gap has [schemas.ActionGap], no address and
+// no bytes. After a gap, only the segments in the following changes with the same event are reserved.
 type SegmentChange struct {
 	Event  int64
 	Action schemas.Action
@@ -83,8 +84,8 @@ func Of(in *schemas.Tables) ([]Device, error) {
 	return out, nil
 }
 
-// Within lists the blocks of one device that are live at some event between from and to. Its tables then contain
-// only these blocks.
+// Within lists the blocks of one device that are live at some event between from and to. The tables passed in then
+// contain only these blocks.
 func Within(in *schemas.Tables, p identity.Place, from, to int64) Device {
 	d := deviceOf(in, p, memory.NewLedger(in, p))
 	d.From, d.To = max(from, 0), min(to, d.Events)
@@ -158,7 +159,7 @@ func segmentChanges(in *schemas.Tables, p identity.Place) (out []SegmentChange) 
 		out = append(out, SegmentChange{Event: e.Seq, Action: action})
 		for k := range in.Segments {
 			s := &in.Segments[k]
-			// one row for each block; the first starts at the segment's start
+			// The table has one row for each block of a segment. Only the first block starts at the segment's start.
 			if s.Rank != p.Rank || s.Device != p.Device || s.Seq != e.Seq || s.Address != s.SegmentAddress {
 				continue
 			}
@@ -172,8 +173,8 @@ func segmentChanges(in *schemas.Tables, p identity.Place) (out []SegmentChange) 
 	return out
 }
 
-// Within keeps the blocks that are live at any event of a range, and records the range in From and To. Segments and
-// all else that belongs to the blocks stay complete.
+// Within keeps the blocks that are live at any event of a range, and records the range in From and To. Segments, phases
+// and all other columns stay complete.
 func (d *Device) Within(from, to int64) Device {
 	out := *d
 	out.From, out.To = max(from, 0), min(to, d.Events)

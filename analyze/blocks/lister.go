@@ -62,7 +62,7 @@ func (s *lister) list(l *memory.Ledger) {
 	}
 }
 
-// kind returns the kind of block i just after an event, as its number among the device's kinds.
+// kind returns the index, among the device's kinds, of the kind that block i has just after an event.
 func (s *lister) kind(l *memory.Ledger, i int, seq int64) uint32 {
 	a, o := l.Allocs[i], l.Owner(i, seq)
 	var k Kind

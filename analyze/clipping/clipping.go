@@ -8,24 +8,25 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// How a layer's norm was taken: norm_by of modules.parquet.
+// The ways in which a layer's per-sample norms are computed, as column norm_by of modules.parquet names them.
 const (
 	NormGhost     = "ghost"
 	NormPerSample = "per_sample"
 	NormTiled     = "tiled_" // what the names of both tiled forms begin with
 )
 
-// OneLayer lists the methods that never hold the per-sample gradients of all layers at once. NoTable lists the ones
-// among them that also hold none of an embedding.
+// OneLayer lists the methods that never hold the per-sample gradients of all layers at once. NoTable lists those of
+// OneLayer that also never hold the per-sample gradients of an embedding.
 var (
 	NoTable  = []string{"ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
 	OneLayer = append([]string{"fgc"}, NoTable...)
 )
 
-// ownBackprops are the methods that scale by the batch on their own, and copy no output gradients for it.
+// ownBackprops are the methods that scale gradients by the batch size themselves, without a copy of the output
+// gradients.
 var ownBackprops = []string{"bk", "flash_bk"}
 
-// Advice is one way to smaller temporaries of norms and clipping.
+// Advice is one way to make the temporaries of norms and clipping smaller.
 type Advice int
 
 const (
@@ -37,9 +38,9 @@ const (
 	Sum                       // take the sum of the losses: no output gradients are copied for their mean
 )
 
-// AdviceFor returns what would make the temporaries of norms and clipping smaller, and the methods whose runs show
-// by how much. It leaves out what the run does already, as given by method and normBy, the way of the layer with
-// the largest part. Either may be "".
+// AdviceFor returns the ways to make the temporaries of norms and clipping smaller, and the methods whose runs show by
+// how much. AdviceFor leaves out what the run does already. method is the run's method, and normBy is how the layer
+// with the largest part takes its norms. Either may be "".
 func AdviceFor(method, normBy string, privacy *schemas.Privacy) (ways []Advice, instead []string) {
 	tiles := Tiles
 	if method == "bk" {
@@ -47,7 +48,7 @@ func AdviceFor(method, normBy string, privacy *schemas.Privacy) (ways []Advice, 
 	}
 	switch {
 	case strings.HasPrefix(normBy, NormTiled), method == "flash", method == "flash_bk":
-		// Only tiles remain, bounded whatever the layer, and what is copied for them.
+		// Nothing is left to advise on norms: the method computes them by tiles, whose size has a bound in every layer.
 	case slices.Contains([]string{"dpsgd", "functorch", "ew"}, method):
 		ways, instead = []Advice{ByLayer}, OneLayer
 	case normBy == NormPerSample && method != "mixed_ghost":

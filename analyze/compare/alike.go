@@ -8,12 +8,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ownParams are parameters that belong to one method and that other methods lack.
+// ownParams are parameters that only a single method has.
 var ownParams = []string{"grad_sample_mode", "bk_skips_param_grads"}
 
-// Alike reports whether two runs belong to experiments that differ only in their method. A parameter that one run
-// lacks is a difference, except those of single methods. A command argument that no parameter explains is also a
-// difference, since it may have changed anything. Facts of the environment that both runs know must agree.
+// Alike reports whether two runs belong to experiments that differ only in their method. A parameter that one run lacks
+// is a difference, unless only a single method has this parameter. A command argument that no parameter explains is
+// also a difference, since it may have changed anything. Facts of the environment that both runs know must agree.
 func Alike(a, b *analyze.Summary) bool {
 	if a.Source != b.Source || a.RunID == b.RunID || b.Status != schemas.StatusOK || b.PeakBytes == nil {
 		return false

@@ -12,16 +12,15 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// argumentsKey names the command arguments that tell a script's run from other runs of its name; see
-// [tellCommands].
+// argumentsKey is the key for the command arguments in which runs of the same name differ; see [tellCommands].
 const argumentsKey = "arguments"
 
-// originKey stands for how the origins of one experiment's runs differ; see [tellOrigins].
+// originKey is the key for the parts of their origin in which runs of the same content differ; see [tellOrigins].
 const originKey = "origin"
 
-// axisValue returns a run's value of a parameter, of a fact such as torch or GPU, of its identity (name, suite,
-// source, run), or of its origin (revision, date, host, dpsight). If a command names no method, the run's name is
-// its method, as in [SuccessRow]. Parameters match key exactly, facts without regard to case.
+// axisValue returns a run's value of a parameter, of a fact such as torch or GPU, of its identity (name, suite, source,
+// run), or of its origin (revision, date, host, dpsight). If a run has no parameter method, its name stands for its
+// method, as in [SuccessRow]. key must equal a parameter's name exactly; for a fact, upper and lower case are the same.
 func axisValue(s *analyze.Summary, key string) (string, bool) {
 	if v, ok := s.Params[key]; ok && v != nil {
 		return identity.TextOf(v), true
@@ -60,12 +59,12 @@ func axisValue(s *analyze.Summary, key string) (string, bool) {
 // dateKey is the day on which a run was made, in UTC.
 const dateKey = "date"
 
-// askedKeys can be rows and columns only on request. Without a request, runs are told apart by everything that
+// askedKeys can be rows and columns only on request. Without a request, originKey distinguishes runs by everything that
 // differs in their origins.
 var askedKeys = []string{string(identity.PartRevision), dateKey, string(identity.PartHost),
 	string(identity.PartDpsight)}
 
-// axisKeys lists the keys that rows and columns can be, in the order in which they are chosen.
+// axisKeys lists the keys that can become rows and columns, in the order in which a comparison chooses them.
 func axisKeys(runs []*analyze.Summary) []string {
 	seen := map[string]bool{}
 	var params, facts []string
@@ -130,7 +129,8 @@ func checkAxes(runs []*analyze.Summary, keys []string) error {
 	return nil
 }
 
-// axisNames lists the keys that somebody may have meant. Of the facts, it lists only the few that people compare by.
+// axisNames lists the keys that an error proposes for an unknown key. Of the facts, it lists only the few that people
+// compare by.
 func axisNames(runs []*analyze.Summary) []string {
 	keys := axisKeys(runs)
 	for _, k := range askedKeys {
@@ -143,8 +143,8 @@ func axisNames(runs []*analyze.Summary) []string {
 	})
 }
 
-// representatives returns one run, the first, for each combination of the values that tell runs apart. Ids, days
-// and suites do not count unless asked for.
+// representatives returns the first run for each combination of the values that distinguish runs. Run ids, days and
+// suites do not count unless they are in asked.
 func representatives(runs []*analyze.Summary, asked []string) (some []*analyze.Summary) {
 	type class struct {
 		analyze.Likeness
@@ -161,9 +161,9 @@ func representatives(runs []*analyze.Summary, asked []string) (some []*analyze.S
 	return some
 }
 
-// differing returns the keys that tell runs apart beyond the keys already taken: each key whose value does not follow
-// from the keys before it. A clipping norm that only DP methods have follows from the method. The last keys tell
-// experiments apart that no earlier key does.
+// differing returns the keys that distinguish runs beyond the keys already taken: each key whose value does not follow
+// from the keys before it. A clipping norm that only DP methods have follows from the method. The last keys distinguish
+// experiments that no earlier key does.
 func differing(runs []*analyze.Summary, taken []string, placed placing) []string {
 	var out []string
 	chosen, experiment := slices.Clone(taken), experimentOf(runs, placed)
@@ -171,8 +171,8 @@ func differing(runs []*analyze.Summary, taken []string, placed placing) []string
 		if slices.Contains(chosen, k) || k == "status" || k == "suite" {
 			continue
 		}
-		// A name repeats what the parameters say, except for commands with other arguments. Repeats are repeats
-		// whether bare or not.
+		// A run's name only repeats what its parameters say, unless commands differ in other arguments. Bare and full
+		// repeats of one experiment need no key to distinguish them.
 		last := k == "run" || k == "script" || k == "bare" && len(chosen) > 0 || k == "name" && len(chosen) > 0 &&
 			!slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.Arguments != "" })
 		if k == "bare" && last {
@@ -196,7 +196,7 @@ func differing(runs []*analyze.Summary, taken []string, placed placing) []string
 	return out
 }
 
-// keyOf is the run's values of several keys as one string.
+// keyOf returns a run's values for several keys as one string.
 func keyOf(s *analyze.Summary, keys []string) string {
 	var b strings.Builder
 	for _, k := range keys {
@@ -272,7 +272,7 @@ func newAxis(runs []*analyze.Summary, keys []string) axis {
 	return a
 }
 
-// id returns the place's values as [keyOf] returns a run's.
+// id returns the place's values as one string, in the form in which [keyOf] returns a run's values.
 func (p axisPlace) id() string {
 	var b strings.Builder
 	for _, v := range p {
@@ -284,7 +284,7 @@ func (p axisPlace) id() string {
 	return b.String()
 }
 
-// values is the place as a JSON object.
+// values returns the place as a map from key to value, as JSON documents show it.
 func (a *axis) values(p axisPlace) map[string]*string {
 	m := map[string]*string{}
 	for i, k := range a.keys {

@@ -12,17 +12,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Cell is one experiment of a study with all its repeats: a row of a table or a bar of a figure. Its Summary
-// comes from the repeat with the median peak and shows that repeat's breakdown. Times, rates and energy are over
-// all repeats.
+// A Cell is one experiment of a study with all its repeats: a row of a table or a bar of a figure. Its Summary comes
+// from the repeat with the median peak and shows that repeat's breakdown. Times, rates and energy are medians over all
+// repeats.
 type Cell struct {
 	analyze.Summary
 	Label  string
 	RunIDs []string // of all repeats, in the study's order
-	// Good is how many repeats ended well. Figures are over these repeats, or over all repeats if none ended well.
+	// Good is how many repeats ended well. The cell's figures are taken over these repeats, or over all repeats if none
+	// ended well.
 	Good int
-	// PeakLow is the lowest peak of the repeats that Figures are over, and PeakHigh the highest. In PeakHigh a
-	// bounded peak counts with its upper bound. Both are nil if no repeat has a peak.
+	// PeakLow is the lowest peak among the repeats that Good describes, and PeakHigh the highest. In PeakHigh a bounded
+	// peak counts with its upper bound. Both are nil if no repeat has a peak.
 	PeakLow, PeakHigh *int64
 	// Baseline is the cell to compare with: the baseline of the same parameters, or the run that the user named.
 	// Baseline is nil if there is no such cell.
@@ -31,10 +32,10 @@ type Cell struct {
 	Remarks  []Remark     // on the cell's runs and their differences
 }
 
-// IsBaseline reports whether other cells are compared with this one.
+// IsBaseline reports whether this cell is its own baseline.
 func (c *Cell) IsBaseline() bool { return c.Baseline != nil && c.Baseline.RunID == c.RunID }
 
-// Cells groups runs by experiment, in the order in which each experiment first came.
+// Cells groups runs by experiment, in the order of each experiment's first run.
 func Cells(runs []analyze.Summary) []Cell {
 	all := make([]*analyze.Summary, len(runs))
 	for i := range runs {
@@ -53,7 +54,7 @@ func Cells(runs []analyze.Summary) []Cell {
 	return cells
 }
 
-// NewCell reduces the repeats of one experiment.
+// NewCell makes one cell of the repeats of one experiment.
 func NewCell(runs []*analyze.Summary) Cell {
 	var c Cell
 	var good []*analyze.Summary
@@ -139,7 +140,7 @@ func middleRun(runs []*analyze.Summary) *analyze.Summary {
 	return sorted[(len(sorted)-1)/2]
 }
 
-// repeatTimes puts medians over the repeats in the place of one run's times.
+// repeatTimes replaces the times of the cell's single run by medians over all repeats.
 func (c *Cell) repeatTimes(runs []*analyze.Summary) {
 	median := func(of func(*analyze.Summary) *float64) *float64 {
 		if v := timing.Summarise(Collect(runs, of), timing.OverRepeats, ""); v != nil {
@@ -155,7 +156,7 @@ func (c *Cell) repeatTimes(runs []*analyze.Summary) {
 	if c.StepMS == nil {
 		return
 	}
-	// GPU times and wall times have no common median. Neither have rates computed from them.
+	// GPU times and wall times have no common median, and neither have rates computed from these times.
 	clock := c.StepMS.Clock
 	for _, r := range runs {
 		if r.StepMS != nil && r.StepMS.Clock == timing.ClockGPU {
@@ -176,7 +177,7 @@ func (c *Cell) repeatTimes(runs []*analyze.Summary) {
 	c.PhaseTimes = PhaseTimesOver(runs, clock, timing.Summarise)
 }
 
-// Collect gathers the values that runs have.
+// Collect returns the values that of returns for runs, without nil values.
 func Collect(runs []*analyze.Summary, of func(*analyze.Summary) *float64) []float64 {
 	var out []float64
 	for _, r := range runs {
@@ -193,8 +194,8 @@ func likeFirst(runs []*analyze.Summary, bare bool) []*analyze.Summary {
 	return slices.DeleteFunc(slices.Clone(runs), func(r *analyze.Summary) bool { return r.Bare() && !bare })
 }
 
-// LendEnergy gives energy to runs whose timed steps are too short for the GPU's energy counter. The energy comes from
-// a bare run of the same experiment in others. A study lends energy among its own runs in the same way.
+// LendEnergy gives energy to runs whose timed steps are too short for the GPU's energy counter. The energy comes from a
+// bare run of the same experiment in others. Within a study, bare runs pass energy to full runs in the same way.
 func LendEnergy(runs, others []analyze.Summary) {
 	bare := map[string]*Cell{}
 	cells := Cells(others)
@@ -221,9 +222,9 @@ func borrowEnergy(s *analyze.Summary, bare *analyze.Summary) {
 	s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = bare.JoulesPerStep, bare.JoulesPerSample, ""
 }
 
-// withoutTwins removes the bare runs of experiments that were also recorded in full, and names them. A bare run shows
-// that recording changes nothing, in the table of costs. In a figure a bare run would only be a second bar like its
-// twin's. Energy needs an unbroken series of uninstrumented steps. If only the bare run has such a series,
+// withoutTwins removes the bare runs of experiments that were also recorded in full, and names them. A bare run appears
+// in the table of costs, where it shows what recording changes. In a figure a bare run would only be a second bar
+// beside its twin's. Energy needs an unbroken series of uninstrumented steps. If only the bare run has such a series,
 // withoutTwins passes its energy to the twin.
 func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 	full := map[string]*Cell{}
@@ -252,10 +253,11 @@ func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 	return kept, left
 }
 
-// experiment is what a bare run and its twin have in common.
+// experiment returns a key that is equal for a bare run and its full twin.
 func (c *Cell) experiment() string { return identity.TwinKey(&c.Identity, c.Key, c.Script, c.RunFacts) }
 
-// StepBy returns the run's median step by a clock; nil if the clock did not measure the run's steps.
+// StepBy returns the run's median step time as the given clock measured it; nil if that clock did not measure the run's
+// steps.
 func StepBy(s *analyze.Summary, clock string) *float64 {
 	if clock == "" || s.StepMS == nil || s.StepMS.Clock != clock {
 		return nil
@@ -264,7 +266,7 @@ func StepBy(s *analyze.Summary, clock string) *float64 {
 }
 
 // PhaseTimesOver returns the times of all phases that some repeat has. summary reduces a phase's medians over the
-// repeats. In a repeat without the phase, the phase took no time.
+// repeats. In a repeat without the phase, the phase counts as 0.
 func PhaseTimesOver(repeats []*analyze.Summary, clock string, summary func(values []float64, over,
 	clock string) *timing.Interval) map[string]timing.PhaseTime {
 	phases := map[string]timing.PhaseTime{}

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// argumentsDiffer remarks which command arguments differ between a run and its baseline if both run the same script.
-// argumentsDiffer leaves out arguments that a parameter states, since parameters have a note of their own.
+// argumentsDiffer returns a remark on the command arguments in which a run and its baseline differ, if both run the
+// same script. argumentsDiffer leaves out arguments that a parameter states, since a separate note covers parameters.
 func argumentsDiffer(baseline, run *analyze.Summary) []Remark {
 	if baseline.Script != run.Script {
 		return nil
@@ -56,8 +56,8 @@ func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
 	return rest(a, x, y), rest(b, y, x)
 }
 
-// ownArguments returns the words of a command, with the script's name for its path and without the name of a Python
-// or launcher.
+// ownArguments returns the words of a command from the script on. It drops the Python or launcher, and shortens the
+// script's path to its file name.
 func ownArguments(s *analyze.Summary) []string {
 	words := slices.Clone(s.Command)
 	if launch.IsPython(words[0]) || launch.IsLauncher(words[0]) {
@@ -69,7 +69,8 @@ func ownArguments(s *analyze.Summary) []string {
 	return identity.WholeArguments(words)
 }
 
-// tellCommands labels runs that share a name, but not a command, with the arguments that differ.
+// tellCommands adds, to runs of the same name but different commands, the arguments that differ as their value of
+// argumentsKey.
 func tellCommands(runs []*analyze.Summary) {
 	ids, named := make([]identity.Identity, len(runs)), map[string][]int{}
 	for i, r := range runs {

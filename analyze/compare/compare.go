@@ -23,11 +23,11 @@ type Document struct {
 	Unit   Unit     `json:"unit"`
 	Rows   []string `json:"rows"` // the parameters that make a row
 	Cols   []string `json:"cols"`
-	// Baseline is the run that all cells are compared with, or the values of the row or column whose cells the others
-	// are compared with.
+	// Baseline is the run that all cells are compared with, or the parameter values of the row or column that all other
+	// rows or columns are compared with.
 	Baseline Baseline      `json:"baseline"`
 	Cells    []CompareCell `json:"cells"` // row by row
-	// Differences is filled for two runs only.
+	// Differences is filled only if exactly two runs are compared.
 	Differences []Difference        `json:"differences"`
 	Runs        []identity.Identity `json:"runs"`
 	Warnings    []string            `json:"warnings"` // report makes them of the fields below
@@ -37,22 +37,24 @@ type Document struct {
 	SaidOfBase  []Said              `json:"-"`        // about a baseline that is not among the runs
 }
 
-// Baseline is a run, or values of parameters.
+// Baseline says what a comparison's cells are compared with: one run, or the row or column with certain parameter
+// values.
 type Baseline struct {
 	RunID *string           `json:"run_id"`
 	Match map[string]string `json:"match"` // {"method":"vanilla"}; null with a run
 	Label string            `json:"label"`
 }
 
-// CompareCell is one place of the pivot. Value is the median over its runs that ended well. For bytes, Value is the
-// lower of the middle two, as in a [Cell], so that one run had exactly this value.
+// CompareCell is one cell of the pivot. Value is the median over the cell's runs that ended well. For bytes, Value is
+// the lower of the middle two, as in a [Cell], so that one run had exactly this value.
 type CompareCell struct {
 	Row    map[string]*string `json:"row"` // null where the runs lack the parameter
 	Col    map[string]*string `json:"col"`
 	RunIDs []string           `json:"run_ids"` // none in a place that no run has
 	Failed []FailedRun        `json:"failed"`
 	N      int                `json:"n"` // runs that have the value
-	// Experiments is how many experiments these runs belong to. Several experiments have no common value.
+	// Experiments is set if the runs of the cell belong to several experiments, and is then their number. Such a cell
+	// has no Value.
 	Experiments int      `json:"experiments,omitempty"`
 	Value       *float64 `json:"value"`
 	Low         *float64 `json:"low"`
@@ -68,8 +70,8 @@ type CompareCell struct {
 	values []float64 // of its runs
 }
 
-// FailedRun is a run of a cell that did not end well. The figures of a failed run cover the time until it ended, and
-// are not counted.
+// FailedRun is a run of a cell that did not end well. The figures of a failed run cover only the time until it ended,
+// so no median includes them.
 type FailedRun struct {
 	RunID  string `json:"run_id"`
 	Status string `json:"status"`
@@ -78,7 +80,8 @@ type FailedRun struct {
 // Options say what to compare.
 type Options struct {
 	Value Metric
-	// Rows and Cols are parameters or facts (torch, GPU, source, name); nil chooses among those that differ.
+	// Rows and Cols are the parameters or facts (torch, GPU, source, name) that become rows and columns. If nil,
+	// Compare chooses among those that differ.
 	Rows, Cols []string
 	// Each gives each run its own row, if neither rows nor columns are requested.
 	Each bool
@@ -90,7 +93,7 @@ type Options struct {
 	Prefer map[string]any
 }
 
-// Compare makes a pivot of runs. Compare writes into the summaries what tells them apart.
+// Compare makes a pivot of runs. Compare also writes into the summaries the values that distinguish them.
 func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	doc := Document{Schema: Schema, Value: o.Value.String(), Unit: o.Value.Unit(), Rows: []string{},
 		Cols: []string{}, Cells: []CompareCell{},
@@ -151,9 +154,9 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	return doc, nil
 }
 
-// BesideTwins removes the bare runs of experiments that were also recorded in full, and names them: their purpose is
-// to show what recording costs. A full run without energy takes the energy of its bare twin, which has an unbroken
-// series of steps. lent has the cells of these full runs.
+// BesideTwins removes the bare runs of experiments that were also recorded in full, and returns their ids: the purpose
+// of these bare runs is to show what recording costs. A full run without energy takes the energy of its bare twin,
+// which has an unbroken series of steps. lent has the cells of the full runs that took energy.
 func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Summary, left []string,
 	lent map[string]*Cell) {
 	lent = map[string]*Cell{}
@@ -181,9 +184,9 @@ func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Sum
 	return runs, twins, lent
 }
 
-// chooseAxes completes the requested axes with the other keys that tell the runs apart. The first key becomes the
-// rows, the next one that fills them the columns, and further ones rows within rows. If both axes were requested,
-// the remaining keys are mixed in the cells.
+// chooseAxes completes the requested axes with the other keys that distinguish the runs. The first key becomes the
+// rows, the next key that [fills] the columns becomes the columns, and further keys become rows within rows. If both
+// axes were requested, runs that differ in the remaining keys share cells, and chooseAxes returns these keys as mixed.
 func chooseAxes(runs []*analyze.Summary, rows, cols []string, placed placing) (r, c, mixed []string) {
 	some := representatives(runs, slices.Concat(rows, cols))
 	more := differing(some, slices.Concat(rows, cols), placed)
@@ -208,7 +211,7 @@ func chooseAxes(runs []*analyze.Summary, rows, cols []string, placed placing) (r
 	return rows, cols, more
 }
 
-// eachRun returns keys of rows that tell all runs apart: the names, if they are enough.
+// eachRun returns row keys that give each run a row of its own: only the name if no two runs share a name.
 func eachRun(runs []*analyze.Summary, placed placing) []string {
 	rows := []string{"name"}
 	rows = append(rows, differing(runs, rows, placed)...)
@@ -222,7 +225,7 @@ func eachRun(runs []*analyze.Summary, placed placing) []string {
 	return rows
 }
 
-// ownBaseline returns the default run for the others to be compared with.
+// ownBaseline returns the run that the others are compared with if the user named no baseline.
 func ownBaseline(runs []*analyze.Summary, match map[string]any) *analyze.Summary {
 	all := make([]analyze.Summary, len(runs))
 	for i, r := range runs {
@@ -234,8 +237,8 @@ func ownBaseline(runs []*analyze.Summary, match map[string]any) *analyze.Summary
 	return nil
 }
 
-// fills reports whether columns by key would have runs in at least half of the cells. A parameter that only one
-// method has would make columns of dashes, and no column would hold two values to compare.
+// fills reports whether a table with columns by key would have runs in at least half of its cells. A parameter that
+// only one method has would make columns of dashes, and no column would hold two values to compare.
 func fills(runs []*analyze.Summary, rows []string, key string) bool {
 	r, c, cells := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, run := range runs {
@@ -245,7 +248,7 @@ func fills(runs []*analyze.Summary, rows []string, key string) bool {
 	return 2*len(cells) >= len(r)*len(c)
 }
 
-// NoValue says why no run has a value.
+// NoValue returns an error that says why no run has a value of the metric.
 func NoValue(runs []*analyze.Summary, m Metric) error {
 	if m.Name == MetricPhase || m.Name == MetricPhasePeak {
 		var phases []string

@@ -6,24 +6,24 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// Configuration lists what all runs of a study have in common, and what distinguishes them.
+// Configuration lists the facts that all runs of a study have in common, and the facts that distinguish runs.
 type Configuration struct {
-	// Common has the facts that all runs have, with one value.
+	// Common has the facts that all runs have with the same value.
 	Common []identity.Fact `json:"common"`
-	// Some has the facts that only some runs have, with the one value that these share: plain training has no
-	// clipping norm, an MLP no sequence length.
+	// Some has the facts that only some runs have, with the same value in all of these runs: plain training has no
+	// clipping norm, and an MLP no sequence length.
 	Some []partialFact `json:"some"`
-	// Varying names the facts that differ between the runs that have them, in the same order.
+	// Varying names the facts whose values differ between runs.
 	Varying []string `json:"varying"`
 }
 
-// A partialFact is a fact of some runs only.
+// A partialFact is a fact that only some of the runs have, with the same value in all of these.
 type partialFact struct {
 	identity.Fact
 	Runs []string `json:"runs"` // labels of the runs that have the fact
 }
 
-// configure sorts the facts of cells.
+// configure sorts the facts of cells into common, partial and varying facts.
 func configure(cells []Cell) Configuration {
 	c := Configuration{Common: []identity.Fact{}, Some: []partialFact{}, Varying: []string{}}
 	type seen struct {
@@ -58,7 +58,8 @@ func configure(cells []Cell) Configuration {
 	return c
 }
 
-// rankOf puts first what a reader asks for first.
+// rankOf returns a fact's place in the order of a configuration: facts that readers look for first have the lowest
+// rank.
 func rankOf(f identity.Fact) int {
 	if k := slices.Index(configurationOrder, f.What); k >= 0 {
 		return k
@@ -81,5 +82,5 @@ func (c *Cell) Fact(what string) string {
 	return ""
 }
 
-// Facts returns all that is known of a cell's environment.
+// Facts returns all known facts about a cell's environment.
 func (c *Cell) Facts() []identity.Fact { return c.RunFacts }

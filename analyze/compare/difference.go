@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Difference is one value of two runs.
+// Difference has one value, such as the peak, in each of two compared runs.
 type Difference struct {
 	Metric   string   `json:"metric"`
 	Unit     Unit     `json:"unit"`
@@ -16,7 +16,7 @@ type Difference struct {
 	Ratio    *float64 `json:"ratio"`
 }
 
-// pairOf returns the baseline and the other run if two runs are compared.
+// pairOf returns the baseline and the other run if exactly two runs are compared.
 func pairOf(runs []*analyze.Summary, o *Options) []*analyze.Summary {
 	switch {
 	case len(runs) == 1 && o.Run != nil:
@@ -31,8 +31,8 @@ func pairOf(runs []*analyze.Summary, o *Options) []*analyze.Summary {
 	return nil
 }
 
-// differencesOf puts all values of two runs side by side: the figures that people report, then the categories that
-// either peak has, then the phases.
+// differencesOf lists all values of two runs side by side: first the figures that people report, then the categories at
+// either run's peak, then the phases.
 func differencesOf(base, run *analyze.Summary) []Difference {
 	out := []Difference{}
 	add := func(m Metric) {

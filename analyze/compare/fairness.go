@@ -42,7 +42,8 @@ func Unfair(baseline, run *analyze.Summary) (out []Remark) {
 	return append(out, keptGradients(baseline, run)...)
 }
 
-// poissonBeside remarks that only one of two runs draws batches of random sizes, unless their parameters say so.
+// poissonBeside returns a remark if only one of two runs draws batches of random sizes and their parameters do not show
+// it.
 func poissonBeside(baseline, run *analyze.Summary) []Remark {
 	if a, b := run.RunFact("poisson"), baseline.RunFact("poisson"); run.Poisson == baseline.Poisson || a != nil &&
 		b != nil {
@@ -69,9 +70,9 @@ func unlike(baseline, run *analyze.Summary) (out []Remark) {
 	return out
 }
 
-// keptGradients remarks that only one of two runs keeps .grad between steps, and what the difference would be if both
-// loops freed .grad. A loop that frees .grad between forward and backward keeps it until then, but the peak in
-// backward does not contain it. The remark covers only gradients at the peak.
+// keptGradients returns a remark if only one of two runs keeps .grad between steps. The remark has the difference of
+// the peaks if both loops freed .grad. A loop that frees .grad between forward and backward keeps it until then, but
+// the peak in backward does not contain it. The remark covers only gradients at the peak.
 func keptGradients(baseline, run *analyze.Summary) []Remark {
 	a, b := baseline.KeptGradientBytes, run.KeptGradientBytes
 	if a == nil || b == nil || (*a == 0) == (*b == 0) {
@@ -92,9 +93,9 @@ func keptGradients(baseline, run *analyze.Summary) []Remark {
 	return []Remark{r}
 }
 
-// keptAtPeak returns an upper bound for what .grad, kept between steps, holds at the peak. Without a replay the bound
-// is all gradients at the peak, although backward may have made some of them again. keptAtPeak returns nil if the
-// peak is not broken down.
+// keptAtPeak returns an upper bound for the bytes at the peak of .grad kept from the step before. If the kept bytes are
+// unknown, the bound is all gradients at the peak, although backward may have made some of them again. keptAtPeak
+// returns nil if the peak is not broken down.
 func keptAtPeak(s *analyze.Summary) *int64 {
 	switch {
 	case s.Kept != nil:
@@ -105,7 +106,7 @@ func keptAtPeak(s *analyze.Summary) *int64 {
 	return nil
 }
 
-// settingsDiffer lists the keys in which two JSON objects differ.
+// settingsDiffer returns a remark on the keys in which two JSON objects differ.
 func settingsDiffer(what, ours, theirs string) Remark {
 	r := Remark{Kind: RemarkSettings, What: what}
 	var a, b map[string]any

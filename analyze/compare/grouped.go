@@ -21,7 +21,8 @@ func (g *grouped) Add(sentence, of string) {
 	}
 }
 
-// Lines puts the subjects of each sentence before it. If there are many subjects, Lines only counts them.
+// Lines returns the sentences, each with its subjects before it. If a sentence has many subjects, Lines gives only
+// their number.
 func (g *grouped) Lines() []string {
 	const most = 4
 	out := []string{}

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// A Unit is what a [Metric] is counted in.
+// A Unit is the unit of a [Metric]'s values.
 type Unit string
 
 // The units.
@@ -28,7 +28,7 @@ type Metric struct {
 	Of   string // the category or the phase of a metric that has one
 }
 
-// The names of metrics. Those with an Of are written NAME:OF.
+// The names of metrics. A command line writes a metric that has an Of as NAME:OF.
 const (
 	MetricPeak      = "peak"       // highest allocated
 	MetricReserved  = "reserved"   // highest reserved
@@ -73,7 +73,7 @@ func MetricNames() []string {
 	return names
 }
 
-// metricWords returns the metrics' names without the part behind a colon.
+// metricWords returns the metrics' names without the colon and what follows it.
 func metricWords() []string {
 	var words []string
 	for _, k := range metricKinds {
@@ -82,7 +82,7 @@ func metricWords() []string {
 	return words
 }
 
-// EveryCategory means all categories in a threshold.
+// EveryCategory stands for all categories in the name of a threshold's metric.
 const EveryCategory = "*"
 
 // ParseMetric reads the name of a metric: "peak", "category:gradients". A phase may have any name, since scripts name
@@ -125,7 +125,7 @@ func (m Metric) String() string {
 	return m.Name + ":" + m.Of
 }
 
-// Unit is what the metric is counted in.
+// Unit returns the unit of the metric's values.
 func (m Metric) Unit() Unit {
 	for _, k := range metricKinds {
 		if k.name == m.Name {
@@ -171,7 +171,7 @@ func (m Metric) ValueIn(s *analyze.Summary) *float64 {
 	return nil
 }
 
-// ofPhase looks on the run's main device, and takes time on the clock of the run's steps.
+// ofPhase returns a phase's peak on the run's main device, or its time by the clock that also measured the run's steps.
 func (m Metric) ofPhase(s *analyze.Summary) *float64 {
 	device, rank := s.Device()
 	for i := range s.Phases.Phases {

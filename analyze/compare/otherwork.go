@@ -5,17 +5,17 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// OtherWork is why two runs are not one experiment done in two ways: their models, scripts or presets are not the same.
+// OtherWork says why two runs do different work: their models, scripts or presets are not the same.
 type OtherWork struct {
 	What          string // "models", "scripts" or "presets"
 	Param         string // the parameter by which the models differ; "" if their names differ
 	Now, Baseline string
 }
 
-// otherWork returns nil unless something shows that two runs do different work. Two runs do different work if they
-// name different models, or are methods on models of different sizes. They also do different work if they run
-// different scripts, and one run does not state its method or is a built-in experiment, which has its own model. A
-// study compares such runs only on request: a GAN has no overhead over a ResNet.
+// otherWork returns nil unless something shows that two runs do different work. Two runs do different work if they name
+// different models, or if both state a method and their models differ in size. Two runs also do different work if their
+// scripts differ and either run states no method, or exactly one run is a built-in experiment. A study compares runs of
+// different work only on request: a GAN has no overhead over a ResNet.
 func otherWork(a, b *analyze.Summary) *OtherWork {
 	if m, n := a.Params["model"], b.Params["model"]; m != nil && n != nil && identity.TextOf(m) != identity.TextOf(n) {
 		return &OtherWork{What: "models", Now: identity.TextOf(n), Baseline: identity.TextOf(m)}
@@ -34,8 +34,8 @@ func otherWork(a, b *analyze.Summary) *OtherWork {
 // them.
 var sizeParams = []string{"mlp_dims", "hidden_dim", "num_layers", "num_heads", "vocab_size"}
 
-// otherSize returns how the models of two methods differ in size, or nil if nothing shows it. A user's own script has
-// no method, so in such runs the size may be what the user wants to compare.
+// otherSize returns how the models of two runs differ in size, or nil if nothing shows it or if either run states no
+// method. The user of a script without methods may want to compare sizes.
 func otherSize(a, b *analyze.Summary) *OtherWork {
 	if a.Method() == "" || b.Method() == "" {
 		return nil

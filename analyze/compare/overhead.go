@@ -37,23 +37,23 @@ type overheadCell struct {
 	OverheadRun
 }
 
-// OverheadRun is one run compared with the baseline: deltas are the run's value minus the baseline's, ratios the
-// run's divided by it. A run that did not end well has no deltas and no ratios.
+// OverheadRun is one run compared with the baseline. A delta is the run's value minus the baseline's. A ratio is the
+// run's value divided by the baseline's. A run that did not end well has no deltas and no ratios.
 type OverheadRun struct {
 	identity.Identity
 	Baseline       string   `json:"baseline"` // id of the run that this run is compared with
 	PeakBytes      *int64   `json:"peak_bytes"`
 	PeakDeltaBytes *int64   `json:"peak_delta_bytes"`
 	PeakRatio      *float64 `json:"peak_ratio"`
-	// PeakRatioLow and PeakRatioHigh are the bounds of the ratio if one of the two peaks is bounded; null
-	// otherwise. The bounds of the delta work in the same way.
+	// PeakRatioLow and PeakRatioHigh are the bounds of the ratio if one of the two peaks is bounded; null otherwise.
+	// The bounds of the delta follow the same rule.
 	PeakRatioLow      *float64 `json:"peak_ratio_low,omitempty"`
 	PeakRatioHigh     *float64 `json:"peak_ratio_high,omitempty"`
 	PeakReservedBytes *int64   `json:"peak_reserved_bytes"`
 	PeakDeviceBytes   *int64   `json:"peak_device_bytes"`
-	// KeptGradientBytes is what .grad kept between steps holds at the peak. FreedPeakBytes is the peak that the run
-	// would have if the loop freed .grad. FreedDeltaBytes is the difference of the peaks if both loops freed .grad.
-	// The three are null if neither run keeps .grad, or if the recording cannot say.
+	// KeptGradientBytes are the bytes at the peak of .grad that the loop kept from the step before. FreedPeakBytes is
+	// the peak that the run would have if the loop freed .grad. FreedDeltaBytes is the difference of the peaks if both
+	// loops freed .grad. The three are null if neither run keeps .grad, or if the recording cannot say.
 	KeptGradientBytes *int64           `json:"kept_gradient_bytes"`
 	FreedPeakBytes    *int64           `json:"freed_peak_bytes"`
 	FreedDeltaBytes   *int64           `json:"freed_delta_bytes"`
@@ -66,8 +66,8 @@ type OverheadRun struct {
 	JoulesPerSample   *float64         `json:"joules_per_sample"`
 	Warnings          []string         `json:"warnings"` // report makes them of Remarks
 	Remarks           []Remark         `json:"-"`
-	// Categories sum to PeakDeltaBytes: each run's bytes are those at its own peak. Categories is empty if either run
-	// has no breakdown.
+	// The deltas of Categories sum to PeakDeltaBytes: each run's bytes are the bytes at its own peak. Categories is
+	// empty if either run has no breakdown.
 	Categories []CategoryDelta `json:"categories"`
 	Phases     []PhaseDelta    `json:"phases"`
 }
@@ -77,8 +77,8 @@ type CategoryDelta struct {
 	Category   schemas.Category `json:"category"`
 	Bytes      int64            `json:"bytes"` // in this run
 	DeltaBytes int64            `json:"delta_bytes"`
-	// DeltaPercent is the difference in per cent of the baseline's peak, so that the categories' percentages sum to
-	// the peak's. DeltaPercent is null if the baseline has no peak.
+	// DeltaPercent is the difference in per cent of the baseline's peak, so the percentages of all categories sum to
+	// the percentage of the peak. DeltaPercent is null if the baseline has no peak.
 	DeltaPercent *float64 `json:"delta_percent"`
 }
 
@@ -89,18 +89,18 @@ type PhaseDelta struct {
 	MS      *float64 `json:"ms"` // median of a step; null if the run has no such phase, or its time is unknown
 	DeltaMS *float64 `json:"delta_ms"`
 	// DeltaStepPercent is DeltaMS in per cent of the baseline's step, not of its phase. So phases that the baseline
-	// lacks have a percentage too, and the percentages sum to the step's.
+	// lacks have a percentage too.
 	DeltaStepPercent *float64 `json:"delta_step_percent"`
 	PeakBytes        *int64   `json:"peak_bytes"`
 	PeakDeltaBytes   *int64   `json:"peak_delta_bytes"`
-	// PeakDeltaPercent is in percent of the baseline's peak in the same phase: peaks of phases sum to nothing.
+	// PeakDeltaPercent is in per cent of the baseline's peak in the same phase, since peaks of phases do not add up.
 	PeakDeltaPercent *float64 `json:"peak_delta_percent"`
 }
 
-// OverheadOf compares a run with a baseline, which may be the run itself: then its deltas are zero.
+// OverheadOf compares a run with a baseline. If the baseline is the run itself, the deltas are zero.
 func OverheadOf(base, run *analyze.Summary) OverheadRun { return overheadOf(base, run, RemarksOf(run)) }
 
-// overheadOf is [OverheadOf] for a run whose own remarks are given.
+// overheadOf is [OverheadOf] with the remarks on the run given by the caller.
 func overheadOf(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	o := OverheadRun{Identity: run.Identity, Baseline: base.RunID, PeakBytes: run.PeakBytes,
 		PeakReservedBytes: run.PeakReservedBytes, PeakDeviceBytes: run.PeakDeviceBytes,
@@ -143,7 +143,7 @@ func overheadOf(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 }
 
 // besideBaseline is [overheadOf] for a table of overheads. A run that did not end well may not have reached its
-// experiment's peak. The figures of such a run are shown and not compared.
+// experiment's peak, so the table shows its figures without deltas.
 func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	o := overheadOf(base, run, remarks)
 	if run.Status == schemas.StatusOK {
@@ -152,11 +152,11 @@ func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	o.PeakRatioLow, o.PeakRatioHigh = nil, nil
 	o.PeakDeltaBytes, o.PeakRatio, o.FreedDeltaBytes, o.StepDeltaMS, o.StepRatio = nil, nil, nil, nil, nil
 	o.Categories = []CategoryDelta{}
-	// remarks that explain a difference, if there is none
+	// Without a difference, remarks that explain one are pointless.
 	o.Remarks = slices.DeleteFunc(o.Remarks, func(r Remark) bool {
 		return r.Kind == RemarkKept || r.Kind == RemarkBoundedRatio
 	})
-	// the baseline's alone
+	// Leave out phases that only the baseline has.
 	o.Phases = slices.DeleteFunc(o.Phases, func(p PhaseDelta) bool { return p.PeakBytes == nil && p.MS == nil })
 	for i := range o.Phases {
 		p := &o.Phases[i]
@@ -168,7 +168,7 @@ func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	return o
 }
 
-// boundRatio sets the bounds of the ratio of two peaks, if one of them is bounded.
+// boundRatio sets the bounds of the ratio of two peaks, if either peak is bounded.
 func (o *OverheadRun) boundRatio(base, run *analyze.Summary) {
 	if base.RunID == run.RunID || !base.Bounded() && !run.Bounded() {
 		return
@@ -182,7 +182,7 @@ func (o *OverheadRun) boundRatio(base, run *analyze.Summary) {
 	}
 }
 
-// freed compares the runs as if both loops freed .grad between steps.
+// freed compares the peaks of the two runs as if both training loops freed .grad between steps.
 func (o *OverheadRun) freed(base, run *analyze.Summary) {
 	if k := run.Kept; k != nil {
 		o.KeptGradientBytes, o.FreedPeakBytes = &k.AtPeakBytes, &k.FreedPeakBytes
@@ -195,7 +195,7 @@ func (o *OverheadRun) freed(base, run *analyze.Summary) {
 	o.FreedPeakBytes, o.FreedDeltaBytes = ours, &delta
 }
 
-// freedPeak returns the peak of a loop that frees .grad between steps; nil if unknown.
+// freedPeak returns the peak that a run would have if its loop freed .grad between steps; nil if unknown.
 func freedPeak(s *analyze.Summary) *int64 {
 	switch {
 	case s.Kept != nil:
@@ -206,7 +206,7 @@ func freedPeak(s *analyze.Summary) *int64 {
 	return nil
 }
 
-// categoryDeltas covers every category that either breakdown lists.
+// categoryDeltas returns the difference in each category that either run's breakdown lists.
 func categoryDeltas(base, run *memory.DeviceBreakdown) []CategoryDelta {
 	out := []CategoryDelta{}
 	listed := func(d *memory.DeviceBreakdown, c schemas.Category) bool {
@@ -221,7 +221,8 @@ func categoryDeltas(base, run *memory.DeviceBreakdown) []CategoryDelta {
 	return out
 }
 
-// phaseDeltas lists the run's phases on its main device in their order, then the baseline's that the run lacks.
+// phaseDeltas compares the phases of a run and its baseline: first the run's phases on its main device in their order,
+// then phases that only the baseline has.
 func phaseDeltas(base, run *analyze.Summary) []PhaseDelta {
 	rows := func(s *analyze.Summary) (list []analyze.PhaseRow) {
 		device, rank := s.Device()
@@ -272,8 +273,8 @@ func (o *OverheadRun) Phase(name string) *PhaseDelta {
 	return nil
 }
 
-// FamilyTime sums the times of a family's phases, and the differences to the baseline's. So the backward of a method
-// with two passes can be compared with a single pass. All results are nil if the run has no such phase.
+// FamilyTime sums the times of a family's phases, and their differences from the baseline. So a method with two
+// backward passes can be compared with a method that has one. All results are nil if the run has no such phase.
 func (o *OverheadRun) FamilyTime(family string) (ms, delta, percent *float64) {
 	unknown := false
 	for i := range o.Phases {
@@ -290,8 +291,8 @@ func (o *OverheadRun) FamilyTime(family string) (ms, delta, percent *float64) {
 	return ms, delta, percent
 }
 
-// FamilyPeak returns the highest allocated in a family's phases, and its difference to the baseline's. All results
-// are nil if either cell has no such phase.
+// FamilyPeak returns the highest allocated in a family's phases, and its difference from the baseline's highest. All
+// results are nil if the cell or its baseline has no such phase.
 func (c *Cell) FamilyPeak(family string) (peak, delta *int64, percent *float64) {
 	highest := func(of *Cell) (bytes *int64) {
 		for phase, b := range of.PhasePeaks() {
@@ -311,12 +312,11 @@ func (c *Cell) FamilyPeak(family string) (peak, delta *int64, percent *float64) 
 	return peak, delta, percent
 }
 
-// times fills in the phase's time, on one clock for both runs.
+// times fills in the phase's times in both runs, measured by the same clock.
 func (p *PhaseDelta) times(base, run *analyze.Summary) {
 	ours, theirs := run.PhaseTimes[p.Phase], base.PhaseTimes[p.Phase]
 	after := 0.0
-	// A phase that a run has always has a wall time: a run without the wall time lacks the phase, and not only its
-	// GPU time.
+	// A run without a wall time for the phase lacks the phase itself, since every timed phase has a wall time.
 	if k := ours.Known(); k != nil {
 		p.MS, after = &k.Median, k.Median
 	} else if ours.Wall != nil || run.StepMS == nil || len(run.PhaseTimes) == 0 || theirs.Known() == nil {
@@ -339,7 +339,8 @@ func (p *PhaseDelta) times(base, run *analyze.Summary) {
 
 // DefaultBaseline returns the index of the default baseline. Among the runs that ended well, the default is the first
 // run whose parameters contain all of match (a suite's baseline), else the first whose method is vanilla, else the
-// first. Full runs take precedence over bare ones. DefaultBaseline returns -1 if no run ended well.
+// first. Of runs that rank the same so far, a full run takes precedence over a bare one. DefaultBaseline returns -1 if
+// no run ended well.
 func DefaultBaseline(runs []analyze.Summary, match map[string]any) int {
 	best, bestRank := -1, 0
 	for i := range runs {
@@ -374,16 +375,17 @@ func holds(params, match map[string]any) bool {
 	return len(match) > 0
 }
 
-// HeldByHooks is what a run's hooks hold at its peak that the baseline's autograd holds at the baseline's.
+// HeldByHooks says how many bytes of activations hooks hold at a run's peak in place of autograd, compared with the
+// baseline's peak.
 type HeldByHooks struct {
 	Activations     int64 // bytes that autograd holds less than in the baseline
 	HookActivations int64 // bytes that hooks hold more
 }
 
-// HooksInsteadOfAutograd reports that a run's hooks hold activations which autograd holds in the baseline. A method
-// that does not compute parameter gradients by autograd makes autograd save no inputs for them, and its own hooks
-// keep these. HooksInsteadOfAutograd returns nil if autograd holds as much as in the baseline, or if a peak is not
-// broken down.
+// HooksInsteadOfAutograd reports how many more bytes of activations hooks hold, and how many fewer autograd holds, than
+// in the baseline. If a method computes parameter gradients without autograd, autograd saves no inputs for them, but
+// the method's hooks do. HooksInsteadOfAutograd returns nil unless hooks hold more and autograd less, or if a peak is
+// not broken down.
 func HooksInsteadOfAutograd(base, run *analyze.Summary) *HeldByHooks {
 	if !base.BrokenDown() || !run.BrokenDown() {
 		return nil

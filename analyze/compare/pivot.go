@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A pivot is a comparison in the making.
+// A pivot is a comparison while [Compare] builds it.
 type pivot struct {
 	value      Metric
 	rows, cols axis
@@ -25,7 +25,7 @@ type pivot struct {
 	placed     placing
 }
 
-// baseline settles what the cells are compared with.
+// baseline decides what the cells are compared with.
 func (p *pivot) baseline(runs []*analyze.Summary, match map[string]string) (Baseline, error) {
 	if p.run != nil {
 		return Baseline{RunID: &p.run.RunID, Label: p.run.Title()}, nil
@@ -53,8 +53,8 @@ func anyHas(runs []*analyze.Summary, key, value string) bool {
 	})
 }
 
-// preferred returns the part of prefer that names rows or columns, if some run has these values, else
-// [pivot.firstPlace].
+// preferred returns the values in prefer whose keys are rows or columns, if some run has these values. Otherwise it
+// returns [pivot.firstPlace].
 func (p *pivot) preferred(runs []*analyze.Summary, prefer map[string]any) map[string]string {
 	match := map[string]string{}
 	for k, v := range prefer {
@@ -68,7 +68,8 @@ func (p *pivot) preferred(runs []*analyze.Summary, prefer map[string]any) map[st
 	return p.firstPlace()
 }
 
-// firstPlace is the vanilla row or column, else the first row, else, with one row only, the first column.
+// firstPlace returns the default baseline: the vanilla row or column, else the first row, or the first column if there
+// is only one row.
 func (p *pivot) firstPlace() map[string]string {
 	for _, a := range []*axis{&p.rows, &p.cols} {
 		if i := slices.Index(a.keys, "method"); i >= 0 {
@@ -144,9 +145,9 @@ func (p *pivot) fill(runs []*analyze.Summary) {
 	}
 }
 
-// replaced returns the place on an axis that a place is compared with. The replaced place has the baseline's values,
-// and the place's own for all other keys. Keys for which without is true are left out: plain training, for example,
-// has no grad_sample_mode.
+// replaced returns the row or column that the row or column at is compared with. It takes the baseline's values where
+// the baseline has them, and the values of at for all other keys. Keys for which without is true have no value: plain
+// training, for example, has no grad_sample_mode.
 func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) axisPlace {
 	out := slices.Clone(at)
 	for i, k := range a.keys {
@@ -159,7 +160,8 @@ func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) a
 	return out
 }
 
-// ofAnotherOrigin returns the first place with runs to compare a place with if none has the same origin.
+// ofAnotherOrigin finds the baseline cell for a cell if no baseline cell has the same origin: the first cell with runs
+// that agrees in all keys except the origin.
 func (p *pivot) ofAnotherOrigin(at map[string][]*analyze.Summary, row, col axisPlace) string {
 	match := func(a *axis, have, want axisPlace) bool {
 		for i, k := range a.keys {
@@ -183,8 +185,8 @@ func (p *pivot) ofAnotherOrigin(at map[string][]*analyze.Summary, row, col axisP
 	return ""
 }
 
-// lacking returns a function that reports whether no run of the baseline has a parameter. Plain training, for
-// example, has no clipping, whatever its preset.
+// lacking returns a function that reports whether no run of the baseline has a given parameter. Plain training, for
+// example, has no clipping norm.
 func (p *pivot) lacking(runs []*analyze.Summary) func(key string) bool {
 	has := map[string]bool{}
 	for _, r := range runs {
@@ -202,7 +204,7 @@ func (p *pivot) lacking(runs []*analyze.Summary) func(key string) bool {
 	return func(key string) bool { return !has[key] }
 }
 
-// cell reduces the runs of one place.
+// cell makes the pivot's cell of the runs with one row and one column.
 func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 	c := CompareCell{RunIDs: []string{}, Failed: []FailedRun{}, Marks: []string{}}
 	var values []float64
@@ -240,7 +242,7 @@ func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 	return c
 }
 
-// clockOf returns the clock for a place's runs: the GPU's if one of the runs has GPU time. GPU time and wall time
+// clockOf returns the clock for the runs of one cell: the GPU's if one of the runs has GPU time. GPU time and wall time
 // have no common median. Runs with the other clock are left out, and [pivot.caution] says so.
 func (p *pivot) clockOf(runs []*analyze.Summary) string {
 	clock := ""
@@ -255,7 +257,7 @@ func (p *pivot) clockOf(runs []*analyze.Summary) string {
 	return clock
 }
 
-// test sets the p-value of a rank test of two cells' times, if both cells have several runs.
+// test sets the p-value of a rank test between the times of two cells, if both cells have several runs.
 func (p *pivot) test(c, base *CompareCell) {
 	if p.value.Timed() && !c.IsBaseline && len(c.values) > 1 && len(base.values) > 1 {
 		c.P = new(timing.RankTest(c.values, base.values))
@@ -270,8 +272,8 @@ func (p *pivot) difference(c *CompareCell, theirs *float64) {
 	c.Delta, c.Ratio = &d, timing.Ratio(*c.Value, *theirs)
 }
 
-// caution collects the reasons not to take the cell's value at face value, or not to compare it with the
-// baseline's. Differences that rows and columns state already are left out.
+// caution collects the reasons not to take the cell's value at face value, or not to compare it with the baseline's.
+// caution leaves out differences that rows and columns state already.
 func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.Summary, place []string) {
 	run := p.speaker(runs)
 	if run == nil {
@@ -311,8 +313,8 @@ func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.S
 	say(Unfair(&a, &b)...)
 }
 
-// withoutAxes returns the run without the facts that rows and columns name, and without facts that do not change
-// the value: a slow clock changes no bytes, and kept gradients hardly any time.
+// withoutAxes returns a copy of the run without the facts that rows and columns name, and without facts that do not
+// matter for the value: a slow clock changes no bytes, and kept gradients change hardly any time.
 func (p *pivot) withoutAxes(s *analyze.Summary) analyze.Summary {
 	out := *s
 	keys := slices.Concat(p.rows.keys, p.cols.keys)
@@ -338,7 +340,8 @@ func (p *pivot) withoutAxes(s *analyze.Summary) analyze.Summary {
 	return out
 }
 
-// speaker is the run that a place's conditions are taken from: the first that ended well and counts in the value.
+// speaker returns the run whose conditions stand for its cell: the first that ended well and counts in the cell's
+// value, else the first that ended well.
 func (p *pivot) speaker(runs []*analyze.Summary) *analyze.Summary {
 	var first *analyze.Summary
 	clock := p.clockOf(runs)
@@ -354,7 +357,7 @@ func (p *pivot) speaker(runs []*analyze.Summary) *analyze.Summary {
 	return first
 }
 
-// otherClock names the runs whose value another clock has measured.
+// otherClock returns the ids of the runs whose value was measured by another clock than the given one.
 func (p *pivot) otherClock(runs []*analyze.Summary, clock string) (names []string) {
 	for _, r := range runs {
 		if r.Status == schemas.StatusOK && p.value.ValueIn(r) != nil && p.value.clock(r) != clock {
@@ -374,7 +377,8 @@ func place(row, col axisPlace) (values []string) {
 	return values
 }
 
-// remarksOf returns the remarks on a run, or, if the run was lent energy, the remarks on its cell.
+// remarksOf returns the remarks on a run. If the run took energy from a bare twin, it returns the remarks on their
+// cell.
 func (p *pivot) remarksOf(r *analyze.Summary) []Remark {
 	if c := p.lent[r.RunID]; c != nil {
 		return c.Remarks

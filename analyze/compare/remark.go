@@ -9,16 +9,16 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// A Remark is why figures should not be taken at face value, or not be compared with a baseline's. Each kind says
-// which fields are set.
+// A Remark is a reason not to take figures at face value, or not to compare them with a baseline's. The comment beside
+// each [RemarkKind] says which fields are set.
 type Remark struct {
 	Kind RemarkKind
-	// Run is a remark about a single run, Breakdown one about its breakdown.
+	// Run is a remark about a single run, and Breakdown a remark about a run's breakdown.
 	Run       *analyze.Remark
 	Breakdown *memory.Remark
 	// Now is the run's value, Baseline the baseline's value.
 	What, Now, Baseline string
-	// OfBaseline says that the remark is on the baseline and not on the run.
+	// OfBaseline is true if the remark is about the baseline and not about the run.
 	OfBaseline bool
 	N, Of      int // so many of so many repeats
 	// Low and High are in bytes. Freed is the difference of two peaks in bytes if both loops freed .grad, and Kept
@@ -35,13 +35,13 @@ type Remark struct {
 	Rules       [2]int     // versions, of the run and of its baseline; 0 = unknown
 }
 
-// An Ending is how often a status ended repeats.
+// An Ending says how many of an experiment's repeats ended with a status.
 type Ending struct {
 	Status string
 	N      int
 }
 
-// A Setting is one key in which two values that are both long differ.
+// A Setting is one key in which two long settings, each a JSON object, differ.
 type Setting struct{ Key, Now, Baseline string }
 
 // A RemarkKind is the subject of a remark.
@@ -65,7 +65,8 @@ const (
 	RemarkIsBaseline  RemarkKind = "is baseline" // no other run has this run as its baseline
 	RemarkNoBaseline  RemarkKind = "no baseline" // no vanilla run of its work is here
 	RemarkHeldByHooks RemarkKind = "held"        // Held
-	// Ratios of the peaks, and Low and High, the bounds of their difference: one of the peaks is bounded
+	// One of the peaks is bounded. Ratios are the bounds of the peaks' ratio, and Low and High the bounds of their
+	// difference.
 	RemarkBoundedRatio RemarkKind = "bounded"
 	RemarkTimes        RemarkKind = "times"      // by other clocks than the baseline's
 	RemarkArguments    RemarkKind = "arguments"  // Now, Baseline
@@ -82,7 +83,7 @@ const (
 	RemarkKept         RemarkKind = "kept .grad" // OfBaseline; Freed and Kept, or High
 )
 
-// A Said is a remark on a place: the values of a row and a column, or a label.
+// A Said is a remark with the place that it is about: the values of a row and a column, or a label.
 type Said struct {
 	Remark
 	Place []string
@@ -99,7 +100,7 @@ func RemarksOf(s *analyze.Summary) (out []Remark) {
 	return out
 }
 
-// mergeRemarks lists each remark on the runs once.
+// mergeRemarks returns the remarks on all the runs, equal ones only once.
 func mergeRemarks(runs []*analyze.Summary) (out []Remark) {
 	for _, r := range runs {
 		for _, m := range RemarksOf(r) {

@@ -9,7 +9,7 @@ import (
 // placing is [repeats.Placed], computed once for all runs of one likeness.
 type placing func(*analyze.Summary) string
 
-// experimentOf numbers the experiments of some runs, by run.
+// experimentOf returns, for each run, the number of its experiment among the experiments of all runs.
 func experimentOf(runs []*analyze.Summary, placed placing) map[*analyze.Summary]int {
 	out := map[*analyze.Summary]int{}
 	for i, group := range repeats.By(runs, placed) {
@@ -20,7 +20,8 @@ func experimentOf(runs []*analyze.Summary, placed placing) map[*analyze.Summary]
 	return out
 }
 
-// tellOrigins gives the runs of a pivot the parts of their origins that tell experiments of one content apart.
+// tellOrigins gives each run of a pivot its value of originKey: the parts of the origin in which experiments of the
+// same content differ.
 func tellOrigins(runs []*analyze.Summary, placed placing) {
 	ids, byContent, order := make([]identity.Identity, len(runs)), map[string][]int{}, []string{}
 	for i, r := range runs {
@@ -63,7 +64,7 @@ func tellExperiments(groups [][]*analyze.Summary) (texts []string) {
 }
 
 // poolingRemarks returns remarks about repeats of one experiment that were pooled although they differ by name, and
-// about what is unknown of their origins.
+// about the parts of their origins that are unknown.
 func poolingRemarks(runs []*analyze.Summary) (out []Remark) {
 	if len(runs) < 2 {
 		return nil
@@ -111,8 +112,8 @@ func poolingRemarks(runs []*analyze.Summary) (out []Remark) {
 	return out
 }
 
-// otherOrigin remarks how the origins of a run and its baseline differ. otherOrigin does not report that different
-// scripts have different files: the scripts' names show it.
+// otherOrigin returns remarks on how the origins of a run and its baseline differ. Different scripts have different
+// files anyway, so otherOrigin then reports no differing files.
 func otherOrigin(baseline, run *analyze.Summary) (out []Remark) {
 	code := Remark{Kind: RemarkCode}
 	for _, a := range run.Origin.DiffersBeside(&baseline.Origin) {
@@ -131,7 +132,7 @@ func otherOrigin(baseline, run *analyze.Summary) (out []Remark) {
 	return append(out, otherRules(baseline, run)...)
 }
 
-// otherRules remarks that the categories of a run and of its baseline were made by different rules.
+// otherRules returns a remark if different versions of the rules made the categories of a run and of its baseline.
 func otherRules(baseline, run *analyze.Summary) []Remark {
 	if run.Rules == nil || baseline.Rules == nil || *run.Rules == *baseline.Rules {
 		return nil

@@ -13,7 +13,7 @@ import (
 // studySchema is the version of [StudyDocument].
 const studySchema = "dpsight.report/1"
 
-// Study is a set of runs compared with a baseline: everything that a report shows.
+// Study is a set of runs compared with a baseline. It has the data that a report shows.
 type Study struct {
 	Runs   []analyze.Summary
 	Labels []string // how each run is shown: its cell's label, which repeats share
@@ -26,9 +26,10 @@ type Study struct {
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
 	// SeveralBaselines is true if not all cells are compared with the same baseline.
 	SeveralBaselines bool
-	// Nearest is true if some of several baselines do not have all of their cell's parameters.
+	// Nearest is true if there are several baselines and some cell's baseline differs from the cell in parameters other
+	// than those that make a baseline.
 	Nearest bool
-	// Uncompared is why no run is compared with another, if all runs do different work; else nil.
+	// Uncompared says why no run is compared with another if all runs do different work; otherwise it is nil.
 	Uncompared    *OtherWork
 	Configuration Configuration
 	Twins         []string // bare runs, shown only in the table of costs
@@ -59,11 +60,11 @@ func NewStudy(runs []analyze.Summary, baseline *analyze.Summary) Study {
 }
 
 // NewMatchedStudy compares each experiment with the baseline of the same parameters. A baseline's parameters contain
-// all of match (a suite's baseline), or its method is vanilla. If no baseline has the same parameters,
-// NewMatchedStudy takes the baseline that differs in the fewest conditions, and the comparison names these
-// conditions. A suite's baseline applies only to its own runs, since its store may hold others. suite is the suite's
-// id, or "" if all runs belong to the suite. Without a stated baseline, no run is compared with one that does other
-// work. Runs that all do different work are not compared at all.
+// all of match (a suite's baseline), or its method is vanilla. If no baseline has the same parameters, NewMatchedStudy
+// takes the baseline that differs in the fewest conditions, and the comparison names these conditions. A suite's
+// baseline applies only to the suite's runs, since their store may also hold other runs. suite is the suite's id, or ""
+// if all runs belong to the suite. Without a stated baseline, no run is compared with a run that does other work. Runs
+// that all do different work are not compared at all.
 func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string) Study {
 	s := newStudy(runs)
 	summaries := make([]analyze.Summary, len(s.Cells))
@@ -122,8 +123,8 @@ func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string)
 	return s
 }
 
-// alone returns a remark if a cell is compared only with itself although there are others, else nil. match is the
-// stated baseline.
+// alone returns a remark if there are several cells, but this cell is compared only with itself and no other cell is
+// compared with it. Otherwise alone returns nil. match has the parameter values of the stated baseline.
 func (s *Study) alone(c *Cell, match map[string]any) []Remark {
 	if !c.IsBaseline() || len(s.Cells) < 2 || slices.ContainsFunc(s.Cells, func(o Cell) bool {
 		return o.RunID != c.RunID && o.Baseline.RunID == c.RunID
@@ -141,8 +142,8 @@ func (s *Study) alone(c *Cell, match map[string]any) []Remark {
 	return []Remark{{Kind: RemarkNoBaseline}}
 }
 
-// distance counts the conditions and the other parameters in which a cell differs from a baseline. distance ignores
-// the parameters in match, which make a cell a baseline.
+// distance returns two counts: the conditions, and the other parameters, in which a cell differs from a baseline.
+// distance ignores the parameters in match, which make a cell a baseline.
 func distance(c, b *Cell, match map[string]any) (far [2]int) {
 	for _, f := range c.RunFacts {
 		if _, ok := match[f.What]; ok && f.Param {
@@ -181,7 +182,7 @@ func newStudy(runs []analyze.Summary) Study {
 }
 
 // compare fills in the overheads once each cell has its baseline. main is the baseline that the document names. match
-// is the stated baseline.
+// has the parameter values of the stated baseline.
 func (s *Study) compare(main *Cell, match map[string]any) {
 	s.Baseline = main
 	doc := OverheadDocument{Schema: overheadSchema, Baseline: main.RunID, Runs: []OverheadRun{},
@@ -226,7 +227,7 @@ func (s *Study) compare(main *Cell, match map[string]any) {
 	}
 }
 
-// UnlikeBaseline are the conditions in which the cell differs from its baseline.
+// UnlikeBaseline returns remarks on the conditions in which the cell differs from its baseline.
 func (c *Cell) UnlikeBaseline() []Remark {
 	if c.Baseline == nil {
 		return nil
@@ -234,8 +235,8 @@ func (c *Cell) UnlikeBaseline() []Remark {
 	return unlike(&c.Baseline.Summary, &c.Summary)
 }
 
-// CommonBadge returns the badge of several runs if all share it and ended well, so that it can be shown once.
-// Otherwise CommonBadge returns "", and each run shows its own badge.
+// CommonBadge returns the badge of several runs if they all have the same badge and ended well, so that it can be shown
+// once. Otherwise CommonBadge returns "", and each run shows its own badge.
 func CommonBadge(ids ...*identity.Identity) string {
 	if len(ids) < 2 {
 		return ""
@@ -258,7 +259,7 @@ func (s *Study) CommonBadge() string {
 	return CommonBadge(ids...)
 }
 
-// StatusBadge returns [identity.Identity.Badge] and the status if it is not ok. The badge must be shown beside every
+// StatusBadge returns a run's badge, followed by its status if the status is not ok. Callers show it beside every
 // figure of the run.
 func StatusBadge(id *identity.Identity) string {
 	badge := id.Badge()
@@ -271,7 +272,7 @@ func StatusBadge(id *identity.Identity) string {
 	return badge + id.Status
 }
 
-// StudyDocument is results.json of a report: every other document of the same runs.
+// StudyDocument is a report's results.json: it contains all other JSON documents about the same runs.
 type StudyDocument struct {
 	Schema        string                 `json:"schema"`
 	Configuration Configuration          `json:"configuration"`
@@ -282,13 +283,13 @@ type StudyDocument struct {
 	Cost          []analyze.CostRun      `json:"cost"`
 	Success       SuccessDocument        `json:"success"`
 	Failed        []memory.FailedRequest `json:"failed_requests"`
-	// of runs with many; dpsight findings has them
+	// how many failed requests are left out, of runs that have many; "dpsight findings" lists them all
 	FailedMore int                       `json:"failed_requests_left_out"`
 	Shared     []memory.SharedActivation `json:"shared_hook_activations"`
 	Notes      []string                  `json:"notes"` // report makes them
 }
 
-// Document gathers the study's documents.
+// Document combines the study's documents into one.
 func (s *Study) Document() StudyDocument {
 	doc := StudyDocument{Schema: studySchema, Configuration: s.Configuration, Runs: analyze.Runs(s.Runs).Runs,
 		Breakdown: []memory.BreakdownRun{}, Phases: []analyze.PhasesRun{},

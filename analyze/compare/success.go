@@ -11,8 +11,8 @@ import (
 // SuccessSchema is the version of [SuccessDocument].
 const SuccessSchema = "dpsight.success/1"
 
-// SuccessDocument says, by method, how many runs ended well, what these runs took, and why the other runs did not end
-// well.
+// SuccessDocument says, by method, how many runs ended well, how much memory and time these took, and why the other
+// runs did not end well.
 type SuccessDocument struct {
 	Schema  string       `json:"schema"`
 	Runs    int          `json:"runs"`
@@ -21,8 +21,8 @@ type SuccessDocument struct {
 }
 
 // SuccessRow is one method on one kind of device. Measured and predicted runs are separate, since their peaks have no
-// common mean. Runs without a parameter "method" are listed by name. The means are over the runs that ended well,
-// whatever their other parameters. A SuccessRow is an overview; use a comparison for single experiments.
+// common mean. Runs without a parameter "method" are listed by name. The means are over all runs of the row that ended
+// well, even if other parameters differ. A SuccessRow is an overview; use a comparison for single experiments.
 type SuccessRow struct {
 	Method        string    `json:"method"`
 	Source        string    `json:"source"`  // measured, predicted or imported
@@ -103,7 +103,8 @@ func Success(runs []analyze.Summary) SuccessDocument {
 	return doc
 }
 
-// Badge tells how the row's runs are known if they were not measured, in the form of [identity.Identity.Badge].
+// Badge says whether the row's runs were predicted or imported, in the form of [identity.Identity.Badge]; it is empty
+// for measured runs.
 func (r *SuccessRow) Badge() string {
 	id := identity.Identity{Source: r.Source, Profile: r.Profile}
 	return id.Badge()

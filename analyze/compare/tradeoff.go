@@ -2,7 +2,7 @@ package compare
 
 import "github.com/dpsight/dpsight/analyze/timing"
 
-// A StepCost is what the steps of a study's experiments can be compared by.
+// A StepCost is the figure by which the steps of a study's experiments can be compared: a time or a rate.
 type StepCost string
 
 // The costs: time if all steps have the same size, else the rate.
@@ -12,7 +12,8 @@ const (
 	CostSamples StepCost = "samples_per_s"
 )
 
-// Cost chooses what the cells can be compared by. Steps of different sizes take different times, whatever the method.
+// Cost chooses the figure to compare the cells by. If steps differ in their number of samples, that is a rate, since a
+// larger step takes longer with any method.
 func (s *Study) Cost() StepCost {
 	differ := false
 	for _, what := range s.Configuration.Varying {
@@ -37,8 +38,8 @@ func (s *Study) Cost() StepCost {
 	return CostTime
 }
 
-// CostOf returns a cell's cost and its range, or nil without times. The interval of a rate is the inverted interval
-// of the step time: the slowest step has the lowest rate.
+// CostOf returns a cell's median cost and its range, or nil if the cell has no times. For a rate, the slowest step
+// gives the lowest value and the fastest step the highest.
 func (c *Cell) CostOf(cost StepCost) *timing.Interval {
 	if c.StepMS == nil || cost == CostTime {
 		return c.StepMS

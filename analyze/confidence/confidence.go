@@ -13,8 +13,8 @@ import (
 // Levels are the levels of confidence, the best first.
 var Levels = []string{schemas.ExactExpected, schemas.Close, schemas.Indicative}
 
-// judgement gathers the doubts about a prediction. Each reason limits the level to the reason's own level or a worse
-// one.
+// judgement collects the doubts about a prediction. Each reason has a level, and the confidence cannot be better than
+// any reason's level.
 type judgement struct {
 	level   int
 	reasons []Reason
@@ -29,8 +29,8 @@ func (j *judgement) atMost(level string, r Reason) {
 	j.reasons = append(j.reasons, r)
 }
 
-// inDoubt adds a reason why the script, or a library, may have taken another way than on a device. On a profile
-// that was never checked, libraries may also choose differently, so the prediction is only a hint.
+// inDoubt adds a reason why the script, or a library, may have run other code than it would on a real device. On a
+// profile that was never checked, libraries may also choose other kernels, so the level falls to indicative.
 func (j *judgement) inDoubt(r Reason) {
 	if j.checked {
 		j.atMost(schemas.Close, r)
@@ -46,14 +46,14 @@ func (j *judgement) assessment() *Assessment {
 // Assess returns how certain the peak allocated of a predicted run is, and why. It returns nil for other runs and
 // for runs without tables.
 //
-//   - exact expected: all that it depends on was computed or modelled, on a profile and a torch whose predictions were
-//     compared with recordings from such a device.
-//   - close: something that it depends on was estimated or unknown, and is named, on a profile that was
-//     compared. Or the profile was not compared, and there is no other doubt.
-//   - indicative: both, or the unknown parts cannot be named.
+//   - exact expected: everything that the peak depends on was computed or modelled, on a profile and a torch whose
+//     predictions were compared with recordings from such a device.
+//   - close: something that the peak depends on was estimated or unknown, and is named, on a profile that was compared.
+//     Or the profile was not compared, and there is no other doubt.
+//   - indicative: the profile was not compared and there is another doubt, or the unknown parts cannot be named.
 //
-// Assess uses only the manifest and the ingest report. Of a script's randomness, Assess recognises only Poisson
-// sampling.
+// Assess uses only the manifest and the ingest report. The only randomness in a script that Assess recognises is
+// Poisson sampling.
 func Assess(m *schemas.Manifest, r *schemas.IngestReport) *Assessment {
 	if m.Source != schemas.Predicted || r == nil {
 		return nil
@@ -109,7 +109,7 @@ func deviceName(m *schemas.Manifest) string {
 	return m.GPUs[0].Name
 }
 
-// sharing looks at whether several processes had memory of one device.
+// sharing adds doubts if several processes had memory on the same device.
 func (j *judgement) sharing(m *schemas.Manifest, r *schemas.IngestReport) {
 	u := SharedDevice(m)
 	if u == nil {
@@ -121,7 +121,7 @@ func (j *judgement) sharing(m *schemas.Manifest, r *schemas.IngestReport) {
 	}
 }
 
-// compared looks at whether predictions for the device, under this torch, were compared with recordings.
+// compared adds a doubt unless predictions for this device, with this version of torch, were compared with recordings.
 func (j *judgement) compared(m *schemas.Manifest) {
 	switch f := m.Phantom; {
 	case !f.Checked:
@@ -134,7 +134,7 @@ func (j *judgement) compared(m *schemas.Manifest) {
 	}
 }
 
-// addresses looks at what depends on where the driver puts segments.
+// addresses adds doubts about what depends on the addresses at which the driver places segments.
 func (j *judgement) addresses(m *schemas.Manifest, p *schemas.Prediction) {
 	f := m.Phantom
 	if f.Addresses != f.DefaultAddresses {
@@ -150,8 +150,9 @@ func (j *judgement) addresses(m *schemas.Manifest, p *schemas.Prediction) {
 	}
 }
 
-// ranksTogether returns two ranks of an NCCL group that had memory on the same device, if several processes had
-// memory there at once. ranksTogether returns none if a device ordinal may mean another device in each rank.
+// ranksTogether returns two ranks of an NCCL group that had memory on the same device, if several processes had memory
+// there at once. ranksTogether returns no ranks if the same device ordinal may mean different devices in different
+// ranks.
 func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Prediction) (a, b schemas.DeviceVerdict,
 	same bool) {
 	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "NCCL: ") }) {
@@ -163,7 +164,8 @@ func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Pred
 		}
 		return d.PeakReservedBytes
 	}
-	// of each rank: a tensor that was loaded onto another's device makes no communicator there
+	// Of each rank, only the device with most reserved counts: a tensor loaded onto another rank's device creates no
+	// NCCL communicator there.
 	fullest := map[int32]schemas.DeviceVerdict{}
 	for _, d := range r.Devices {
 		if f, ok := fullest[d.Rank]; !ok || reserved(d) > reserved(f) {
@@ -188,7 +190,7 @@ func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Pred
 // and only one in four billion of these is smaller.
 const mostSeed = 1<<32 - 1
 
-// drawnAnew reports whether each run of the experiment has batches of other sizes.
+// drawnAnew reports whether the sizes of batches are random and differ from run to run of the experiment.
 func drawnAnew(m *schemas.Manifest) bool {
 	return Poisson(m) && (m.Environment == nil || m.Environment.Seed == nil || *m.Environment.Seed > mostSeed)
 }
@@ -198,12 +200,12 @@ func Poisson(m *schemas.Manifest) bool {
 	return m.Privacy != nil && m.Privacy.Poisson != nil && *m.Privacy.Poisson
 }
 
-// caughtOOM reports whether the script went on after a request had failed.
+// caughtOOM reports whether the script caught an out-of-memory error and went on.
 func caughtOOM(r *schemas.IngestReport) bool {
 	return slices.ContainsFunc(r.OOMs, func(o schemas.OOM) bool { return !o.Fatal && !o.Absorbed() })
 }
 
-// absorbedOOM reports whether torch itself recovered from a failed request.
+// absorbedOOM reports whether torch itself recovered from a failed memory request.
 func absorbedOOM(r *schemas.IngestReport) bool {
 	return slices.ContainsFunc(r.OOMs, func(o schemas.OOM) bool { return o.Absorbed() })
 }
@@ -215,8 +217,8 @@ func TookNothing(m *schemas.Manifest, r *schemas.IngestReport) bool {
 	})
 }
 
-// NothingTaken returns the error for a run that took no device memory. unheard is the number of processes without a
-// journal, whose use is unknown.
+// NothingTaken returns the error for a run that took no device memory. unheard is the number of processes that left no
+// journal, so that their use of memory is unknown.
 func NothingTaken(unheard int) error {
 	processes := "processes"
 	switch unheard {
@@ -229,7 +231,7 @@ func NothingTaken(unheard int) error {
 		"nothing, or ran without the agent", unheard, processes)
 }
 
-// run looks at how the run ended.
+// run adds doubts about how the run ended, and notes whether it took any device memory.
 func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	switch m.Status {
 	case schemas.StatusOK, schemas.StatusOOM:
@@ -257,7 +259,8 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	}
 }
 
-// values checks what may have made the script take another path than on a device.
+// values adds doubts about values that the script read and that may have made it take another path than on a real
+// device.
 func (j *judgement) values(f *schemas.Phantom, p *schemas.Prediction) {
 	if reads := undecided(UnknownReads(p), f.Decisions); len(reads) > 0 {
 		j.inDoubt(Reason{Kind: UnknownRead, Places: reads})
@@ -276,7 +279,7 @@ func (j *judgement) values(f *schemas.Phantom, p *schemas.Prediction) {
 	}
 }
 
-// undecided returns the reads at places that no decision names, since a decision is a separate reason.
+// undecided returns the reads at source lines that appear in no decision, since each decision is a reason of its own.
 func undecided(reads []schemas.Counted, decisions []schemas.Decision) []schemas.Counted {
 	return slices.DeleteFunc(reads, func(c schemas.Counted) bool {
 		return slices.ContainsFunc(decisions, func(d schemas.Decision) bool {
@@ -285,11 +288,11 @@ func undecided(reads []schemas.Counted, decisions []schemas.Decision) []schemas.
 	})
 }
 
-// noOps are texts in the notes about what the phantom GPU cannot model: functions that fail, sizes that only a
-// device reports, and kernels of libraries other than torch.
+// noOps are phrases that mark notes about what the phantom GPU cannot model: functions that fail, sizes that only a
+// real device reports, and kernels of libraries other than torch.
 var noOps = []string{schemas.NoteUnanswered, schemas.NoteEstimated, schemas.NoteNoOps}
 
-// libraries looks at what was estimated, refused or left out.
+// libraries adds doubts about library calls that the phantom GPU estimated, refused or left out.
 func (j *judgement) libraries(p *schemas.Prediction) {
 	for _, n := range p.Notes {
 		if strings.Contains(n, schemas.OldNoteFinite) && len(p.Assumptions) > 0 {
@@ -307,7 +310,8 @@ func (j *judgement) libraries(p *schemas.Prediction) {
 	}
 }
 
-// unchecked lists what a profile decides and nobody has compared with a real device.
+// unchecked lists what a profile determines and nobody has compared with a real device. The list is empty for a checked
+// profile.
 func unchecked(f *schemas.Phantom) []Unchecked {
 	out := []Unchecked{}
 	if f.Checked {
@@ -324,7 +328,7 @@ func unchecked(f *schemas.Phantom) []Unchecked {
 	return out
 }
 
-// sameRelease compares versions of torch without what they were built for.
+// sameRelease reports whether two versions of torch are equal apart from the build, such as +cu130.
 func sameRelease(a, b string) bool {
 	a, _, _ = strings.Cut(a, "+")
 	b, _, _ = strings.Cut(b, "+")
@@ -332,7 +336,7 @@ func sameRelease(a, b string) bool {
 }
 
 // UnknownReads lists the reads that could change what the script does. The built-in experiments read their last loss
-// only to print it, so that read is not listed.
+// only to print it, so UnknownReads leaves out that read.
 func UnknownReads(p *schemas.Prediction) []schemas.Counted {
 	return slices.DeleteFunc(slices.Clone(p.UnknownReads), func(c schemas.Counted) bool {
 		return strings.HasPrefix(c.Name, "dpsight_experiments/loop.py:")
@@ -353,8 +357,8 @@ func names(counts []schemas.Counted) (out []string) {
 	return out
 }
 
-// Of returns how certain the peak of a predicted run is: from the ingest report or, if an older version wrote that,
-// as determined when the run was read. Of returns nil if neither exists.
+// Of returns how certain the peak of a predicted run is. It prefers the confidence determined when the run was read,
+// which exists if an older version wrote the ingest report, to the report's. Of returns nil if neither exists.
 func Of(in *schemas.Tables) *schemas.Confidence {
 	if in.Confidence != nil {
 		return in.Confidence
@@ -365,8 +369,8 @@ func Of(in *schemas.Tables) *schemas.Confidence {
 	return nil
 }
 
-// SharedDevice is the fullest of the devices that several processes of a predicted run had memory of at once, nil if
-// there is no such device.
+// SharedDevice returns, of the devices on which several processes of a predicted run had memory at once, the one with
+// most reserved; nil if there is no such device.
 func SharedDevice(m *schemas.Manifest) (fullest *schemas.DeviceUse) {
 	if m.Phantom == nil {
 		return nil
@@ -381,8 +385,8 @@ func SharedDevice(m *schemas.Manifest) (fullest *schemas.DeviceUse) {
 
 // SharedAs returns how several processes together used the device that they address by one of torch's ordinals.
 // SharedAs returns nil if never more than one process had memory on the device at once. known is false if an ordinal
-// need not be the device's place in the machine. That is so if a used device's place is no rank's ordinal: the ranks
-// then have different values of CUDA_VISIBLE_DEVICES.
+// need not be the device's place in the machine. known is false if no rank uses a used device's place as its ordinal:
+// the ranks then have different values of CUDA_VISIBLE_DEVICES.
 func SharedAs(m *schemas.Manifest, r *schemas.IngestReport, ordinal int32) (use *schemas.DeviceUse, known bool) {
 	if m.Phantom == nil {
 		return nil, true

@@ -2,12 +2,13 @@ package confidence
 
 import "github.com/dpsight/dpsight/schemas"
 
-// GarbageRange returns the range of the peak allocated over the moments at which Python's garbage may be collected.
-// own is the run's own peak. Without runs that bound the range, it is this single value.
+// GarbageRange returns the lowest and the highest peak allocated, depending on when Python's garbage collector runs.
+// own is the run's own peak. If no further runs with other collections were made, both results are own.
 func GarbageRange(f *schemas.Phantom, status string, own int64) (low, high int64) {
 	low, high = own, own
 	for _, c := range f.Collections {
-		// The peak of a run that was stopped, or that ended otherwise, belongs to another part of the script.
+		// A run that was stopped, or that ended with another status, did not run the same part of the script, so its
+		// peak does not count.
 		if c.Status == status && schemas.EndedByItself(status) {
 			low, high = min(low, c.PeakAllocatedBytes), max(high, c.PeakAllocatedBytes)
 		}
@@ -15,7 +16,7 @@ func GarbageRange(f *schemas.Phantom, status string, own int64) (low, high int64
 	return low, high
 }
 
-// garbage judges what only Python's garbage collector frees.
+// garbage adds doubts about memory that only Python's garbage collector frees.
 func (j *judgement) garbage(m *schemas.Manifest, r *schemas.IngestReport) {
 	f, g := m.Phantom, r.Prediction.Garbage
 	if f.Garbage != "" {

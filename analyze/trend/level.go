@@ -6,17 +6,17 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// A Level is what an experiment has between two steps.
+// A Level is a stretch of successive points over which an experiment's value does not jump.
 type Level struct {
-	First, Last int // its points that have the value, by their places
-	Points      int // that have it
+	First, Last int // indexes of its first and last point with a value
+	Points      int // how many points with a value it has
 	Runs        int
-	Value       float64 // the median
+	Value       float64 // the median over the runs
 	Low, High   float64
-	Step        *Step // that it begins with; nil for the first
+	Step        *Step // the jump that the level begins with; nil for the first level
 }
 
-// Levels returns the experiment's levels, oldest first. It returns none if no point has the value.
+// Levels returns the levels of the experiment's value, oldest first. Levels returns none if no point has a value.
 func (e *Experiment) Levels() (out []Level) {
 	var values []float64
 	end := func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ModuleChange is by how much what a module has of a category changed.
+// ModuleChange is by how many bytes one module's part of a category changed at a jump of the value.
 type ModuleChange struct {
 	Category   schemas.Category `json:"category"`
 	Module     *string          `json:"module"` // null if the blocks belong to no known module
@@ -22,10 +22,10 @@ type ModuleChange struct {
 // ModuleTables lists the tables that [Step.Attribute] needs.
 const ModuleTables = grouping.Tables
 
-// mostModules is how many modules a step names.
+// mostModules is the largest number of modules listed for one jump of the value.
 const mostModules = 5
 
-// Attributed returns the category whose modules explain a step, or "" if none does.
+// Attributed returns the category whose modules explain a jump of the value, or "" if the value has no category.
 func (s *Step) Attributed(value compare.Metric) schemas.Category {
 	switch {
 	case value.Name == compare.MetricCategory:
@@ -36,9 +36,9 @@ func (s *Step) Attributed(value compare.Metric) schemas.Category {
 	return ""
 }
 
-// Attribute finds the modules of a category that changed at the step, using the tables of its runs. If some modules
-// of one parent grow and others shrink, the parent is reported: a module inserted among numbered ones changes the
-// names of those behind it.
+// Attribute finds the modules whose bytes of a category changed at a jump of the value, using the tables of the runs
+// before and after. If some modules of one parent grow and others shrink, Attribute reports the parent: a module
+// inserted among numbered modules changes the names of all later ones.
 func (s *Step) Attribute(category schemas.Category, was, is *schemas.Tables) {
 	bytes := moduleChanges(category, was, is)
 	shrink, grow := map[string]bool{}, map[string]bool{}
@@ -65,10 +65,10 @@ func (s *Step) Attribute(category schemas.Category, was, is *schemas.Tables) {
 	s.Modules = s.Modules[:min(len(s.Modules), mostModules)]
 }
 
-// parentOf is the path of the module that has the one of a path; empty of a model.
+// parentOf returns the path of a module's parent: the path without its last name. It returns "" for a path of one name.
 func parentOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '.'))] }
 
-// moduleChanges returns, by module, how much more of a category one run has at its peak than the other.
+// moduleChanges returns, by module, how many more bytes of a category run is has at its peak than run was.
 func moduleChanges(category schemas.Category, was, is *schemas.Tables) map[string]int64 {
 	bytes := map[string]int64{}
 	for i, in := range []*schemas.Tables{was, is} {

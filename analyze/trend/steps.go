@@ -13,43 +13,46 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Step is a change of an experiment's level from one point to the next that has the value.
+// Step is a jump of an experiment's value between two successive points that have a value; it is no training step.
 type Step struct {
-	From   int      `json:"from"`   // the last point of the level before, by its place
-	To     int      `json:"to"`     // the first point of the level after
-	Before float64  `json:"before"` // of bytes, what the two points have; of times, the medians of the two levels
+	From   int      `json:"from"`   // index of the last point before the jump
+	To     int      `json:"to"`     // index of the first point after the jump
+	Before float64  `json:"before"` // for bytes, the value of point From; for times, the median of the level before
 	After  float64  `json:"after"`
 	Delta  float64  `json:"delta"`
 	Ratio  *float64 `json:"ratio"`
-	P      *float64 `json:"p"` // by Mann and Whitney's test of the two levels; null for bytes
-	// Categories are the categories of the peak whose bytes changed, the largest change first. They are empty if
+	P      *float64 `json:"p"` // p-value of Mann and Whitney's test of the two levels; null for bytes
+	// Categories are the categories of the peak whose bytes changed, the largest change first. Categories is empty if
 	// the value is not the peak, or if one of the two peaks is not broken down.
 	Categories []CategoryChange `json:"categories"`
-	// Modules are the modules of the first category, or of the value's category, whose bytes changed, the largest
-	// change first. They are empty if the runs' tables were not read.
+	// Modules are the modules whose bytes changed, the largest change first. Only bytes of one category count: the
+	// value's, or for the peak the first of Categories. Modules is empty if the runs' tables were not read.
 	Modules []ModuleChange `json:"modules"`
-	// Phases are the phases whose time changed, the largest change first; none if the value is not the step's time.
+	// Phases are the phases whose time changed, the largest change first. Phases is empty if the value is not the time
+	// of a training step.
 	Phases []PhaseChange `json:"phases"`
 
-	// Runs are the runs whose parts are compared. Remarks say how they differ besides the code.
+	// Runs are the two runs that represent the points From and To. Remarks say in what these two runs differ besides
+	// the code.
 	Runs    [2]*analyze.Summary `json:"-"`
 	Remarks []compare.Remark    `json:"-"`
 }
 
-// CategoryChange is by how much a category changed.
+// CategoryChange is by how many bytes a category of the peak changed at a jump of the value.
 type CategoryChange struct {
 	Category   schemas.Category `json:"category"`
 	DeltaBytes int64            `json:"delta_bytes"`
 	Percent    *float64         `json:"percent"` // of the value before; null if that was 0
 }
 
-// PhaseChange is by how much the time of a phase changed, a step.
+// PhaseChange is by how much the time that a training step spends in a phase changed at a jump of the value.
 type PhaseChange struct {
 	Phase   string  `json:"phase"`
 	DeltaMS float64 `json:"delta_ms"`
 }
 
-// byteSteps finds where bytes change by more than repeats at any point do.
+// byteSteps finds the jumps of a value in bytes: where two successive points differ by more than the repeats of any one
+// point.
 func (e *Experiment) byteSteps(value compare.Metric) {
 	for i := range e.Points {
 		if p := &e.Points[i]; p.N > 1 {
@@ -77,17 +80,18 @@ func (e *Experiment) byteSteps(value compare.Metric) {
 	}
 }
 
-// timeSteps divides the points into levels whose times differ by their ranks. It divides where the test is most
-// certain, then divides each part, as long as the test is certain enough for the number of places tried.
+// timeSteps finds the jumps of a time: it divides the points into levels whose times differ by a rank test. It divides
+// where the test's p-value is lowest, then divides each part, as long as the p-value is low enough for the number of
+// places tried.
 func (e *Experiment) timeSteps(value compare.Metric) {
-	var timed []int // the points that have values, by their places
+	var timed []int // indexes of the points that have values
 	for i := range e.Points {
 		if e.Points[i].N > 0 {
 			timed = append(timed, i)
 		}
 	}
 	e.Undecided = len(timed) > 1 && !e.testable(timed)
-	var cuts []int // places in timed at which a level begins
+	var cuts []int // indexes in timed at which a level begins
 	var divide func(from, to int)
 	divide = func(from, to int) {
 		best, at := math.Inf(1), 0
@@ -114,7 +118,8 @@ func (e *Experiment) timeSteps(value compare.Metric) {
 			to = cuts[i+1]
 		}
 		before, after := e.values(timed[from:at]), e.values(timed[at:to])
-		// A part that was divided further may no longer differ from the level beside it.
+		// Once a part was divided further, the piece beside this cut may no longer differ from the level on the other
+		// side.
 		if p := timing.RankTest(before, after); p < timing.Significant {
 			slices.Sort(before)
 			slices.Sort(after)
@@ -123,7 +128,7 @@ func (e *Experiment) timeSteps(value compare.Metric) {
 	}
 }
 
-// testable is whether there are values enough for some division to be sure.
+// testable reports whether there are enough values for a rank test to be able to find a jump at some place.
 func (e *Experiment) testable(timed []int) bool {
 	n := len(e.values(timed))
 	for k := 1; k < len(timed); k++ {
@@ -135,7 +140,7 @@ func (e *Experiment) testable(timed []int) bool {
 	return false
 }
 
-// values returns the values of the points at the given places.
+// values returns the values of the points with the given indexes.
 func (e *Experiment) values(places []int) (out []float64) {
 	for _, i := range places {
 		out = append(out, e.Points[i].values...)
@@ -143,7 +148,7 @@ func (e *Experiment) values(places []int) (out []float64) {
 	return out
 }
 
-// step adds a step between two points.
+// step records a jump of the value between two points.
 func (e *Experiment) step(from, to int, before, after float64, p *float64, value compare.Metric) {
 	s := Step{From: from, To: to, Before: before, After: after, Delta: after - before, Ratio: timing.Ratio(after, before),
 		P: p, Categories: []CategoryChange{}, Modules: []ModuleChange{}, Phases: []PhaseChange{}}
@@ -159,8 +164,8 @@ func (e *Experiment) step(from, to int, before, after float64, p *float64, value
 	e.Steps = append(e.Steps, s)
 }
 
-// elsewhere lists the differences between the runs on both sides of a step, without the revision, which the trend
-// is about.
+// elsewhere lists the differences between the two runs on both sides of a jump. It leaves out the revision, which the
+// trend is about.
 func elsewhere(was, is *analyze.Summary, value compare.Metric) []compare.Remark {
 	code := func(s *analyze.Summary) *analyze.Summary {
 		out := *s

@@ -18,13 +18,13 @@ import (
 // Schema is the version of [Document].
 const Schema = "dpsight.trend/1"
 
-// Over is what the points of a trend are.
+// Over says what each point of a trend stands for: a revision or a day.
 type Over string
 
 // The values of [Over].
 const (
 	Revision Over = "revision" // by the date of its commit, or else of its first run
-	Date     Over = "date"     // a day, in UTC, and on it each state of the code
+	Date     Over = "date"     // one point for each day, in UTC, and each state of the code on that day
 )
 
 // ParseOver reads the value of --over.
@@ -42,13 +42,13 @@ type Document struct {
 	Value       string       `json:"value"` // a metric: "peak", "category:gradients"
 	Unit        compare.Unit `json:"unit"`
 	Experiments []Experiment `json:"experiments"`
-	// Unplaced are runs that no point has: their revision is not known.
+	// Unplaced are the runs that belong to no point, since their revision is not known.
 	Unplaced []string `json:"unplaced_run_ids"`
 	Warnings []string `json:"warnings"` // report makes them from the experiments' remarks
 	Twins    []string `json:"-"`        // bare runs whose experiments are here in full
 }
 
-// Experiment is what one experiment has had of the value, oldest first.
+// Experiment is the history of the value for one experiment: its points, oldest first, and the jumps between them.
 type Experiment struct {
 	Label   string         `json:"label"`
 	Name    string         `json:"name"`
@@ -57,34 +57,35 @@ type Experiment struct {
 	Params  map[string]any `json:"params"`
 	Points  []Point        `json:"points"`
 	Steps   []Step         `json:"steps"`
-	// Spread is the largest difference between repeats at one point. It is null if no point has repeats, and for
+	// Spread is the largest difference between repeats at one point. Spread is null if no point has repeats, and for
 	// times.
 	Spread *float64 `json:"spread"`
-	// Undecided is true if there are so few times that no rank test could find a step.
+	// Undecided is true if there are so few times that no rank test could find a jump.
 	Undecided bool `json:"undecided"`
-	// OtherClock is how many runs are left out since another clock measured their times.
+	// OtherClock is how many runs are left out because another clock measured their times.
 	OtherClock int `json:"other_clock_runs,omitempty"`
 
 	Identity identity.Identity `json:"-"` // of its first run
 }
 
-// Point is what the runs of one revision, or of one day, have.
+// Point has the values of the runs of one revision, or of one day.
 type Point struct {
-	Revision  *string             `json:"revision"`  // twelve digits, and a plus where files were changed since
-	Committed *time.Time          `json:"committed"` // null if the runs do not record it
-	Started   time.Time           `json:"started"`   // the first of its runs
-	RunIDs    []string            `json:"run_ids"`
-	Failed    []compare.FailedRun `json:"failed"` // of them, those that did not end well: they do not count
-	N         int                 `json:"n"`      // runs that have the value
-	Value     *float64            `json:"value"`  // the median; of bytes the lower one of two in the middle
-	Low       *float64            `json:"low"`
-	High      *float64            `json:"high"`
+	Revision  *string    `json:"revision"`  // twelve digits, and a plus where files were changed since
+	Committed *time.Time `json:"committed"` // null if the runs do not record it
+	Started   time.Time  `json:"started"`   // the first of its runs
+	RunIDs    []string   `json:"run_ids"`
+	// the runs of RunIDs that did not end well: their values do not count
+	Failed []compare.FailedRun `json:"failed"`
+	N      int                 `json:"n"`     // runs that have the value
+	Value  *float64            `json:"value"` // the median; for bytes the lower of the two middle values
+	Low    *float64            `json:"low"`
+	High   *float64            `json:"high"`
 
 	values []float64          // in order
 	runs   []*analyze.Summary // that have them
 }
 
-// At is when the point is: its commit's date, else its first run's.
+// At returns the point's place in time: the date of its commit if known, else the start of its first run.
 func (p *Point) At() time.Time {
 	if p.Committed != nil {
 		return *p.Committed
@@ -92,7 +93,7 @@ func (p *Point) At() time.Time {
 	return p.Started
 }
 
-// middle returns the run with the point's value, whose parts represent the point.
+// middle returns the run that represents the point: one that has the point's value, with a breakdown if possible.
 func (p *Point) middle(value compare.Metric) *analyze.Summary {
 	best := p.runs[0]
 	for _, r := range p.runs {
@@ -133,8 +134,8 @@ func Of(summaries []analyze.Summary, over Over, value compare.Metric) (Document,
 	return doc, nil
 }
 
-// experiments groups runs whose content is the same, whatever code and versions made them. Runs on other GPUs are
-// another experiment, and so are bare ones.
+// experiments groups runs of the same content, whatever their code and versions. Runs on different GPUs belong to
+// different experiments, and so do bare and full runs.
 func experiments(runs []*analyze.Summary) (groups [][]*analyze.Summary) {
 	at, placed := map[string]int{}, analyze.Once(repeats.Placed)
 	for _, r := range runs {
@@ -164,7 +165,7 @@ func label(list []Experiment) {
 	}
 }
 
-// experiment follows one experiment; runs are all of its runs.
+// experiment makes the history of one experiment from all its runs.
 func experiment(runs []*analyze.Summary, over Over, value compare.Metric) Experiment {
 	first := runs[0]
 	e := Experiment{Name: first.Name, Source: first.Source, Profile: first.Profile, Params: first.Params,
@@ -211,8 +212,8 @@ func experiment(runs []*analyze.Summary, over Over, value compare.Metric) Experi
 	return e
 }
 
-// pointKey returns what the runs of one point have in common. If files were changed, the revision does not say what
-// they were.
+// pointKey returns a key that is equal for the runs of one point. If files were changed since the commit, the key also
+// has the digest of the code, since the revision does not identify it.
 func pointKey(r *analyze.Summary, over Over) string {
 	revision := ""
 	if r := r.Origin.Revision(); r != nil {
@@ -236,7 +237,7 @@ func clock(r *analyze.Summary, value compare.Metric) string {
 	return r.StepMS.Clock
 }
 
-// clockOf returns the clock for an experiment's times: the GPU's if any run has it.
+// clockOf returns the clock for an experiment's times: the GPU's if any run was timed by it, else the runs' clock.
 func clockOf(runs []*analyze.Summary, value compare.Metric) (by string) {
 	for _, r := range runs {
 		if r.Status != schemas.StatusOK || value.ValueIn(r) == nil {
@@ -249,7 +250,7 @@ func clockOf(runs []*analyze.Summary, value compare.Metric) (by string) {
 	return by
 }
 
-// reduce gives the point its median and its range.
+// reduce sets the point's value, the median of its runs, and their range.
 func (p *Point) reduce(value compare.Metric) {
 	if p.N = len(p.values); p.N == 0 {
 		return
