@@ -34,8 +34,9 @@ func NewCostDocument(runs ...CostRun) CostDocument {
 	return doc
 }
 
-// besideTwins compares the peaks of a recorded run with bare runs of the same experiment, since recording should not
-// change them. besideTwins also notes how much longer the recorded run's bare steps take.
+// besideTwins compares the peaks of a recorded run with the peaks of bare runs of the same experiment, since recording
+// should not change a peak. besideTwins also sets how much longer the recorded run's bare steps take than the bare
+// runs' steps.
 func (c *CostRun) besideTwins(runs []CostRun) {
 	if c.Bare() || c.Status != schemas.StatusOK {
 		return
@@ -50,7 +51,7 @@ func (c *CostRun) besideTwins(runs []CostRun) {
 		if twin.BareStepMS != nil {
 			steps = append(steps, *twin.BareStepMS)
 		}
-		if said { // the same applies to the other repeats
+		if said { // one remark stands for all bare repeats
 			continue
 		}
 		differences := c.differences(twin)
@@ -63,7 +64,8 @@ func (c *CostRun) besideTwins(runs []CostRun) {
 	}
 }
 
-// differences says how far the peaks are from a bare run's. differences returns nothing if the peaks are equal.
+// differences returns remarks on how far the peaks are from a bare run's peaks. differences returns none if the peaks
+// are equal.
 func (c *CostRun) differences(twin *CostRun) (out []Remark) {
 	differ := func(kind RemarkKind, ours, theirs *int64) bool {
 		if ours == nil || theirs == nil || *ours == *theirs {
@@ -80,7 +82,7 @@ func (c *CostRun) differences(twin *CostRun) (out []Remark) {
 	return out
 }
 
-// CostRun is what the instrument cost one run, and the proof that the instrument lost nothing and moved nothing.
+// CostRun says what recording cost one run, and shows whether recording lost events or changed the peak.
 type CostRun struct {
 	identity.Identity
 	// PeakBytes is the replayed peak and TorchPeakBytes the peak by torch's own counter, of the device with the
@@ -121,7 +123,7 @@ type CostRun struct {
 	// CollectorShare is the collector's CPU time while the experiment ran as a part of one core, over the whole run.
 	CollectorShare *float64 `json:"collector_share"`
 	// CollectorSetupMS and CollectorSealMS are the collector's CPU time before the experiment began and after it had
-	// ended. No share includes these times. They are null if an older version recorded the run.
+	// ended. No share includes these times. Both are null if an older version recorded the run.
 	CollectorSetupMS *float64 `json:"collector_setup_ms"`
 	CollectorSealMS  *float64 `json:"collector_seal_ms"`
 	Warnings         []string `json:"warnings"`
@@ -130,7 +132,7 @@ type CostRun struct {
 	experiment string   // that a bare twin shares
 }
 
-// Cost tabulates the instrument's cost. Cost needs no tables besides the manifest and ingest's report.
+// Cost returns what recording cost a run. Cost needs only the manifest and ingest's report.
 func Cost(in schemas.Tables) CostRun {
 	c := CostRun{Identity: identity.Of(&in), Warnings: []string{}}
 	key := ""
@@ -161,7 +163,7 @@ func Cost(in schemas.Tables) CostRun {
 	return c
 }
 
-// addDevices adds what the verdicts on all devices say.
+// addDevices adds peaks and conservation from ingest's verdicts on all devices.
 func (c *CostRun) addDevices(report *schemas.IngestReport) {
 	for i := range report.Devices {
 		d := &report.Devices[i]
@@ -179,14 +181,14 @@ func (c *CostRun) addDevices(report *schemas.IngestReport) {
 	}
 }
 
-// raise replaces highest by a value that is higher, or that is the first known.
+// raise sets highest to value if value is higher, or if highest has no value yet.
 func raise[T cmp.Ordered](highest **T, value *T) {
 	if value != nil && (*highest == nil || *value > **highest) {
 		*highest = value
 	}
 }
 
-// addTimes adds the recording cost of the rank that paid most.
+// addTimes adds the times that recording cost, each from the rank with the largest cost.
 func (c *CostRun) addTimes(ranks []schemas.InstrumentCost) {
 	for _, k := range ranks {
 		if k.BareStepNS != nil && k.InstrumentedStepNS != nil && *k.BareStepNS > 0 {

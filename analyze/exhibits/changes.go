@@ -5,9 +5,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Changes returns what an entry's peak has more and less of than its baseline's, by category, in stacking order.
-// Bytes that only move between autograd and the hooks of a DP method are no change: what autograd has less, the hooks
-// have more. Changes returns nil if either peak is not broken down.
+// Changes returns by how many bytes each category at an entry's peak differs from the baseline's peak, in stacking
+// order. Bytes that autograd holds less and the hooks of a DP method hold more, or the reverse, only moved, and are no
+// change. Changes returns nil if either peak is not broken down.
 func (e *Entry) Changes() (changes []compare.CategoryDelta) {
 	if e.Overhead == nil || e.IsBaseline() {
 		return nil
@@ -27,7 +27,8 @@ func (e *Entry) Changes() (changes []compare.CategoryDelta) {
 	return changes
 }
 
-// moved are the bytes that the baseline's graph of autograd holds and an entry's hooks; below 0 the other way round.
+// moved returns the bytes that autograd holds in the baseline and hooks hold in the entry. It is negative if bytes
+// moved from hooks to autograd.
 func (e *Entry) moved() int64 {
 	delta := map[schemas.Category]int64{}
 	for _, c := range e.Overhead.Categories {
@@ -43,13 +44,13 @@ func (e *Entry) moved() int64 {
 	return 0
 }
 
-// Netted reports whether [Entry.Changes] left out bytes that only moved, so that the change of one category is what
-// two have together.
+// Netted reports whether [Entry.Changes] left out bytes that only moved between autograd and hooks, so that the change
+// of one of the two categories covers both.
 func (e *Entry) Netted(c schemas.Category) bool {
 	return (c == schemas.Activations || c == schemas.HookActivations) && e.Overhead != nil && e.moved() != 0
 }
 
-// Front are the rivals of a group that no other beats in both time and peak.
+// Front returns the rivals of a group for which no other rival is better in both time and peak.
 func (g *Group) Front() (front []*Entry) {
 	for i := range g.Entries {
 		e := &g.Entries[i]

@@ -7,33 +7,35 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Categories that have a row of their own: so many, and more if they are a per cent of some peak.
+// These constants limit the categories with a row of their own: mostComponents, or up to mostWithShares if the further
+// categories make at least shareOfOwnRow of some peak.
 const (
 	mostComponents = 8
 	mostWithShares = 12
 	shareOfOwnRow  = 0.01
 )
 
-// expected are the categories that have a row however small they are: readers look for them.
+// expected are the categories that have a row even if they are small, since readers look for them.
 var expected = []schemas.Category{schemas.Parameters, schemas.OptimizerState, schemas.Gradients, schemas.Activations}
 
-// Components are the parts of a group's peaks: parts and rest sum to each peak, to the byte.
+// Components divides the peaks of a group's entries into categories. For each entry, Parts and Rest sum to the peak, to
+// the byte.
 type Components struct {
 	Entries []Entry // those whose peaks are broken down
 	Parts   []Part  // the expected and the largest, in stacking order
-	// HeldToo is what hooks hold of the activations that autograd holds too: counted under these.
+	// HeldToo are the bytes that hooks and autograd both hold. They count under activations.
 	HeldToo []int64
 	Rest    []int64 // all other categories
 	Others  []schemas.Category
 }
 
-// A Part is one category's bytes at each entry's peak.
+// A Part has the bytes of one category at each entry's peak.
 type Part struct {
 	Category schemas.Category
 	Bytes    []int64
 }
 
-// ComponentsOf breaks the peaks of a group down.
+// ComponentsOf divides the peaks of a group's entries into categories.
 func ComponentsOf(g *Group) Components {
 	var c Components
 	for _, e := range g.Entries {

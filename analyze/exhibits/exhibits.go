@@ -1,5 +1,5 @@
-// Package exhibits chooses, orders and sums what the tables and figures of a paper show of a study: the experiments
-// to compare, their order, and the components, phases and settings that get a row.
+// Package exhibits prepares the data of a paper's tables and figures from a study: which experiments to compare, in
+// which order, and which components, phases and settings get a row.
 package exhibits
 
 import (
@@ -14,18 +14,20 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Paper is a study in the order in which a paper shows it.
+// A Paper is a study whose experiments are grouped and ordered as a paper's tables and figures show them.
 type Paper struct {
 	Study *compare.Study
-	// Methods are the keys of all entries in the one order of the paper: the baseline first, then by step time.
+	// Methods are the keys of all entries in the order of every table and figure: the baseline first, then by step
+	// time.
 	Methods []string
 	// Swept are the parameters that vary while the method does not, the outermost first.
 	Swept []string
-	// Groups are the places of the swept parameters, in order; one if nothing is swept.
+	// Groups has one group for each combination of the swept parameters' values, in order, and a single group if
+	// nothing is swept.
 	Groups []Group
 }
 
-// A Group is the experiments of one place of the swept parameters, in the order of the methods.
+// A Group has the experiments with the same values of the swept parameters, in the order of the methods.
 type Group struct {
 	Values  []string // of the swept parameters; "" if the group lacks one
 	Entries []Entry
@@ -35,12 +37,13 @@ type Group struct {
 type Entry struct {
 	Key string // key of its method, else its label: its name in the whole paper
 	// Variant lists the values that distinguish the entry from others of its method in the group. Variant is empty if
-	// no value does.
+	// no value distinguishes the entry.
 	Variant []string
 	*compare.Cell
 }
 
-// Arrange puts a study in order. The keys or names in order come first. If only has methods, no others are shown.
+// Arrange groups and orders a study's experiments. Methods or names listed in order come first. If only is not empty,
+// Arrange leaves out all other methods.
 func Arrange(s *compare.Study, order, only []string) Paper {
 	p := Paper{Study: s}
 	var cells []*compare.Cell
@@ -71,8 +74,8 @@ func Arrange(s *compare.Study, order, only []string) Paper {
 	return p
 }
 
-// leaveStrangers takes comparisons with another setting's baseline away, where settings have baselines of their own:
-// the difference would be that of the settings.
+// leaveStrangers removes an entry's comparison with a baseline from another group, if at least two groups have a
+// baseline: such a difference would come from the groups' settings.
 func (p *Paper) leaveStrangers() {
 	baselines := 0
 	for i := range p.Groups {
@@ -106,7 +109,7 @@ func keysOf(cells []*compare.Cell) []string {
 	return keys
 }
 
-// GPU is what stands among the swept parameters if methods ran on several GPUs.
+// GPU is the name that stands among the swept parameters if methods ran on several GPUs.
 const GPU = "GPU"
 
 // severalGPUs reports whether experiments that are alike in method and parameters ran on different GPUs.
@@ -133,8 +136,8 @@ func several(keys []string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return k != keys[0] })
 }
 
-// sweptParams are the parameters in which cells of one method differ, without those that others settle, and without
-// those that no other method has: these make variants of the method.
+// sweptParams returns the parameters in which cells of one method differ and that follow from no other parameter. A
+// parameter that only this method has is not swept: its values are variants of the method.
 func sweptParams(s *compare.Study, cells []*compare.Cell) (swept []string) {
 	ids := make([]identity.Identity, len(cells))
 	byMethod, order := map[string][]int{}, []string{}
@@ -229,8 +232,8 @@ func compareValues(a, b []string) int {
 	return 0
 }
 
-// order puts the methods, and each group's entries, into the one order of the paper. A method's time comes from the
-// last group that has the method, since differences are largest there.
+// order sorts the methods, and each group's entries, in the same way: the baseline first, then by step time. A method's
+// time comes from the last group that has the method, since differences are largest there.
 func (p *Paper) order(asked []string) {
 	type place struct {
 		asked, class int
@@ -278,7 +281,8 @@ func (p *Paper) order(asked []string) {
 	}
 }
 
-// class parts baselines, experiments, and what is no private training.
+// class returns 0 for a baseline, 2 for a run that only computes norms and so is no private training, and 1 for all
+// other experiments.
 func class(c *compare.Cell) int {
 	switch {
 	case c.IsBaseline():
@@ -296,8 +300,8 @@ func (e *Entry) Rivals() bool {
 		!e.Bounded() && !e.Smaller()
 }
 
-// Smaller reports whether the entry divides the baseline's batch into smaller physical batches: its peak is then no
-// matter of the method alone.
+// Smaller reports whether the entry divides the baseline's batch into smaller physical batches. The method alone then
+// does not explain the entry's peak.
 func (e *Entry) Smaller() bool {
 	if e.Baseline == nil || e.Fact("batch_size") != e.Baseline.Fact("batch_size") {
 		return false
@@ -307,7 +311,7 @@ func (e *Entry) Smaller() bool {
 	return ok && known && own < base
 }
 
-// physicalBatch is the number of samples of one forward and backward pass.
+// physicalBatch returns the number of samples in one forward and backward pass.
 func physicalBatch(c *compare.Cell) (n int64, known bool) {
 	n, err := strconv.ParseInt(cmp.Or(c.Fact("physical_batch_size"), c.Fact("batch_size")), 10, 64)
 	return n, err == nil
@@ -316,7 +320,7 @@ func physicalBatch(c *compare.Cell) (n int64, known bool) {
 // Last returns the group with the largest values. Tables and figures that show only one place show this group.
 func (p *Paper) Last() *Group { return &p.Groups[len(p.Groups)-1] }
 
-// Baseline is the group's entry that others are compared with, nil without any.
+// Baseline returns the group's entry that is a baseline, or nil if the group has none.
 func (g *Group) Baseline() *Entry {
 	for i := range g.Entries {
 		if g.Entries[i].IsBaseline() {
@@ -326,7 +330,7 @@ func (g *Group) Baseline() *Entry {
 	return nil
 }
 
-// Find is the group's entry of a key, nil without any.
+// Find returns the group's entry with a key, or nil if there is none.
 func (g *Group) Find(key string) *Entry {
 	for i := range g.Entries {
 		if g.Entries[i].Key == key {
@@ -336,7 +340,7 @@ func (g *Group) Find(key string) *Entry {
 	return nil
 }
 
-// Find is the first entry of a key, nil without any.
+// Find returns the first entry with a key in any group, or nil if there is none.
 func (p *Paper) Find(key string) *Entry {
 	for i := range p.Groups {
 		if e := p.Groups[i].Find(key); e != nil {
@@ -346,8 +350,8 @@ func (p *Paper) Find(key string) *Entry {
 	return nil
 }
 
-// Freed reports whether a comparison as if every loop freed .grad is worth a column: some runs keep it, and others, or
-// the baseline, do not.
+// Freed reports whether a table needs a column that compares peaks as if every loop freed .grad: it does if some entry
+// keeps .grad between steps and its baseline does not, or the reverse.
 func (p *Paper) Freed() bool {
 	for _, g := range p.Groups {
 		base := g.Baseline()

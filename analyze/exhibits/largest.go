@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Largest is the largest batch of one method that fits one device.
+// A Largest is the largest batch with which runs of one method fitted one device.
 type Largest struct {
 	Key    string // of the method
 	Device string
@@ -18,13 +18,13 @@ type Largest struct {
 	Source string
 }
 
-// batchParams are parameters that say how many samples a step holds at once, the one that decides first. The runs
-// show which of these parameters was varied.
+// batchParams are parameters that set how many samples a step holds at once. If the physical batch size is given, it
+// decides, so it comes first. The runs show which of the parameters was varied.
 var batchParams = []string{"physical_batch_size", "batch_size"}
 
-// LargestOf finds the largest batches among runs, trials of searches included, method by method as they come.
-// LargestOf returns nil if nothing ran out of memory, or if the runs of a method differ in more than their batch:
-// neither shows what fits.
+// LargestOf finds the largest batch of each method among runs, trials of searches included. LargestOf returns nil if no
+// run ran out of memory, or if the runs of a method differ in more than their batch, since such runs do not show what
+// fits.
 func LargestOf(runs []analyze.Summary) (out []Largest) {
 	param, most := "", 1
 	for _, p := range batchParams {

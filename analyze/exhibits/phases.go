@@ -8,22 +8,23 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// leastPhase is the share of a step below which a phase that peaks nowhere has no row of its own.
+// leastPhase is the share of a step's time below which a phase has no row of its own, unless readers expect the phase
+// or it sets a peak.
 const leastPhase = 0.01
 
-// Phases are the peaks and the times of the phases of a step, family by family.
+// Phases is a table of the phases of a step, with their peaks and times, family by family.
 type Phases struct {
 	Entries []Entry
 	Rows    []PhaseRow // in the order in which phases are executed, passes below their family
-	// Rest is what the rows leave of the time of a step, in ms: other phases, and what no phase covers. Rest is nil
-	// if the entry has no times, or if its phases take as long as its step: medians of parts can sum to more.
+	// Rest is the time of a step that no row covers, in ms. An entry's Rest is nil if the entry has no times, or if the
+	// rows sum to the step's time or more, as medians of parts can.
 	Rest []*float64
 	Step []*float64 // ms
 	// Timed is true if any entry has times, Sized if any has bytes.
 	Timed, Sized bool
 }
 
-// A PhaseRow is one phase of every entry.
+// A PhaseRow has the peak and the time of one phase in each entry.
 type PhaseRow struct {
 	Phase string
 	Pass  bool     // one of several passes of the family in the row above
@@ -108,8 +109,8 @@ func phasesOf(e *Entry) (names []string) {
 		identity.SortedKeys(e.PhaseTimes)))))
 }
 
-// worth reports whether a family has a row: readers expect it, or it sets a peak, or it takes a hundredth of a
-// step.
+// worth reports whether a phase family gets a row: readers expect it, or it sets some entry's peak, or it takes at
+// least a hundredth of a step.
 func (p *Phases) worth(family string) bool {
 	if slices.Contains(order, family) && family != schemas.PhaseAccumulate {
 		return true
@@ -124,7 +125,7 @@ func (p *Phases) worth(family string) bool {
 	return false
 }
 
-// passes are the phases of a family that some entry runs in several of.
+// passes returns the phases of a family if some entry runs the family in several passes.
 func (p *Phases) passes(family string) (passes []string) {
 	for _, e := range p.Entries {
 		for _, phase := range phasesOf(&e) {
@@ -147,7 +148,7 @@ func (p *Phases) row(name string, pass bool, is func(phase string) bool) PhaseRo
 	return r
 }
 
-// inFamily is the highest allocated in an entry's phases, and the time of all of them.
+// inFamily returns the highest allocated in those phases of an entry that is accepts, and the sum of their times.
 func inFamily(e *Entry, is func(phase string) bool) (peak *int64, ms *float64) {
 	for phase, bytes := range e.PhasePeaks() {
 		if is(phase) && (peak == nil || bytes > *peak) {
@@ -166,7 +167,8 @@ func inFamily(e *Entry, is func(phase string) bool) (peak *int64, ms *float64) {
 	return peak, ms
 }
 
-// Highest is the row, passes before their families, that is an entry's highest peak; -1 without any.
+// Highest returns the index of the row with an entry's highest peak, and -1 if there is none. A pass is preferred to
+// its family.
 func (p *Phases) Highest(entry int) int {
 	best := -1
 	for i, r := range p.Rows {
@@ -178,8 +180,8 @@ func (p *Phases) Highest(entry int) int {
 	return best
 }
 
-// Longest returns the row that takes an entry the most time: a single pass if its family has several, -1 without
-// any.
+// Longest returns the index of the row with an entry's longest time, and -1 if there is none. Of a family with several
+// passes, only single passes count.
 func (p *Phases) Longest(entry int) int {
 	best := -1
 	for i, r := range p.Rows {

@@ -8,19 +8,20 @@ import (
 	"github.com/dpsight/dpsight/analyze/trend"
 )
 
-// Revisions are the peaks of experiments over the revisions of their code.
+// Revisions has the peaks of experiments at each revision of their code.
 type Revisions struct {
 	Names []string // of the revisions, oldest first
 	Lines []RevisionLine
 }
 
-// A RevisionLine is one experiment's peaks in bytes, one a revision; nil where none was measured.
+// A RevisionLine has one experiment's peak in bytes at each revision; nil where no peak is known.
 type RevisionLine struct {
 	Label string
 	Peaks []*float64
 }
 
-// RevisionsOf follows the experiments of some runs; nil where none of them was run at two revisions or more.
+// RevisionsOf returns the peaks of the runs' experiments by revision, or nil if no experiment was run at two revisions
+// or more.
 func RevisionsOf(runs []analyze.Summary) *Revisions {
 	doc, err := trend.Of(runs, trend.Revision, compare.Metric{Name: compare.MetricPeak})
 	if err != nil {

@@ -9,23 +9,26 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// mostStretches is how many stretches of events a step is reduced to: more than a figure can show.
+// mostStretches is the number of stretches of events that a step's timeline is reduced to. It is more than a figure can
+// show.
 const mostStretches = 300
 
-// A Step is the memory of one device over the events of the step of a run's peak, or over all that were recorded.
+// A Step is the memory of one device over the allocator events of the training step with the run's peak, or over all
+// recorded events.
 type Step struct {
 	timeline.DeviceTimeline
 	Phases []Span // in the order of events
-	Steps  []Span // likewise, where it is of all steps: their numbers stand in the place of phases
+	Steps  []Span // the steps, if all events are covered; Phase then has the step's number
 }
 
-// A Span is a phase of a step, or a step.
+// A Span is the range of events of a phase or of a whole step.
 type Span struct {
 	Phase    string
 	From, To int64 // events
 }
 
-// step returns the step of the peak of a run's main device; nil if it has none, or if it is not broken down.
+// step returns the training step in which the run's main device has its peak; nil if the peak lies outside all steps or
+// is not broken down.
 func (r reader) step() *Step {
 	main := r.summary.Main()
 	if main == nil || !r.summary.BrokenDown() || main.At.Step == nil {
@@ -45,8 +48,8 @@ func (r reader) step() *Step {
 	return step
 }
 
-// whole returns all that was recorded of a run's main device; nil if it is not broken down, or if only one step was
-// recorded.
+// whole returns the memory of the run's main device over all recorded events; nil if the peak is not broken down, or if
+// fewer than two steps were recorded.
 func (r reader) whole() *Step {
 	main := r.summary.Main()
 	if main == nil || !r.summary.BrokenDown() {
@@ -78,7 +81,7 @@ func (r reader) whole() *Step {
 	return whole
 }
 
-// stretch is the part of a run's main device in a range of events.
+// stretch returns the memory of the run's main device over a range of events.
 func (r reader) stretch(within timeline.EventRange) *Step {
 	run, err := timeline.CategoryTimelineWith(r.in, within, mostStretches, r.ledgers)
 	if err != nil {
@@ -91,8 +94,9 @@ func (r reader) stretch(within timeline.EventRange) *Step {
 	return &Step{DeviceTimeline: run.Devices[i]}
 }
 
-// Cause is the category that a figure names at an entry's peak: the one that the peak has most of beyond the
-// baseline's. For a baseline, or without one, it is the largest that not every training has; empty without any.
+// Cause returns the category that a figure names at an entry's peak: the category that exceeds the baseline's by most.
+// Without such a category, Cause returns the largest one besides parameters, optimizer state, gradients and
+// activations, or "".
 func (s *Step) Cause(e *Entry) (cause schemas.Category) {
 	most := int64(0)
 	for _, c := range e.Changes() {

@@ -14,10 +14,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ViewTables are those that a [View] is of.
+// ViewTables lists the tables that a [View] needs.
 const ViewTables = timeline.CategoryTables | ladder.Tables | grouping.Tables
 
-// A View is what figures show of a run that its summary does not have. A field is nil if it is not known of the run.
+// A View has the data about a run that figures show and that the run's summary lacks. A field is nil if the run does
+// not have the data.
 type View struct {
 	Step   *Step // of the peak
 	Whole  *Step // everything that was recorded; nil if the caller did not ask for it
@@ -25,7 +26,8 @@ type View struct {
 	Matrix *Matrix
 }
 
-// ViewOf looks at a run's main device at its peak; with whole at all its recorded steps too. The ledgers are the run's.
+// ViewOf returns a view of the run's main device at its peak, and, if whole is true, also over all recorded steps.
+// ledgers must belong to the same run.
 func ViewOf(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers, whole bool) *View {
 	r := reader{in, s, ledgers}
 	v := &View{Step: r.step(), Rungs: r.rungs(), Matrix: r.matrix()}
@@ -35,15 +37,15 @@ func ViewOf(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers, who
 	return v
 }
 
-// A reader looks at one run.
+// A reader has what [ViewOf] reads of one run.
 type reader struct {
 	in      *schemas.Tables
 	summary *analyze.Summary
 	ledgers *memory.Ledgers
 }
 
-// rungs are the device's memory at the allocator's peak, without what is part of another rung; nil where NVML was
-// not asked.
+// rungs returns the rungs of the device's memory at the allocator's peak that contain no further rungs, with allocated
+// as one rung; nil if NVML was not sampled.
 func (r reader) rungs() (leaves []ladder.Rung) {
 	main := r.summary.Main()
 	if main == nil || len(r.in.Samples) == 0 {
@@ -74,24 +76,24 @@ func (r reader) rungs() (leaves []ladder.Rung) {
 	return leaves
 }
 
-// A Matrix is the bytes of a peak by the role of the module that they belong to and by the operation that keeps them
-// for backward, as a breakdown by role and op has them.
+// A Matrix divides the bytes of a peak in two ways at once, as a breakdown by role and op does: by the role of their
+// module, and by the operation that keeps them for backward.
 type Matrix struct {
 	Cells []MatrixCell // the roles with the most bytes first
-	// Rows and Columns are the roles and operations that a figure has room for, the largest first, as [MatrixCell.Row] and
-	// [MatrixCell.Column] name them. An empty name stands for all others.
+	// Rows and Columns are the roles and operations that a figure has room for, the largest first, as [MatrixCell.Row]
+	// and [MatrixCell.Column] name them. An empty name stands for all further roles or operations.
 	Rows, Columns []string
 	Peak          int64
 }
 
-// A MatrixCell has the bytes of one role and one operation; an empty name where it is not known.
+// A MatrixCell has the bytes of one role and one operation. An unknown role or operation has an empty name.
 type MatrixCell struct {
 	Role, Op string
 	Bytes    int64
 }
 
-// Row is the role that a figure shows a cell under: "loss" for the operations of a loss, which belongs to no module of
-// the model; empty for what no role is known of.
+// Row returns the role under which a figure shows a cell. It is "loss" for the operations of a loss, which belongs to
+// no module of the model, and empty if no role is known.
 func (c MatrixCell) Row() string {
 	switch c.Role {
 	case "other":
@@ -105,7 +107,8 @@ func (c MatrixCell) Row() string {
 	return c.Role
 }
 
-// Column is the operation that a figure shows a cell under. A linear layer is one operation, with a bias or without.
+// Column returns the operation under which a figure shows a cell. A linear layer counts as one operation, with a bias
+// or without.
 func (c MatrixCell) Column() string {
 	switch c.Op {
 	case "AddmmBackward0", "MmBackward0":
@@ -114,7 +117,7 @@ func (c MatrixCell) Column() string {
 	return c.Op
 }
 
-// The roles and operations that a figure shows: so many at most, and none of less than a hundredth of the peak.
+// A figure shows at most mostRoles roles and mostOps operations, and none with less than leastOfMatrix of the peak.
 const (
 	mostRoles     = 7
 	mostOps       = 5
@@ -173,7 +176,7 @@ func (r reader) matrix() *Matrix {
 	return m
 }
 
-// Sum is what a row and a column of the figure have together.
+// Sum returns the bytes in the figure's cell of a row and a column.
 func (m *Matrix) Sum(row, column string) (sum int64) {
 	is := func(name, of string, names []string) bool {
 		return name == of || of == "" && !slices.Contains(names, name)
@@ -186,7 +189,7 @@ func (m *Matrix) Sum(row, column string) (sum int64) {
 	return sum
 }
 
-// Largest is the row and the column with the most bytes together.
+// Largest returns the figure's cell with the most bytes.
 func (m *Matrix) Largest() (most MatrixCell) {
 	for _, row := range m.Rows {
 		for _, column := range m.Columns {

@@ -9,8 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// BirthPart is the part in the difference of the peaks of the blocks that were born in one phase, in whichever
-// step.
+// BirthPart is the part of the peaks' difference that comes from blocks allocated in one phase, in any step.
 type BirthPart struct {
 	Phase      *string `json:"phase"` // or "before recording", or "between windows"; null = not known
 	FromBytes  int64   `json:"from_bytes"`
@@ -18,8 +17,8 @@ type BirthPart struct {
 	DeltaBytes int64   `json:"delta_bytes"`
 }
 
-// explainBirths splits the peaks, and each category's part in them, by the phases that the blocks were born in. A run
-// without phases, as of an imported file, has nothing to compare with the other run's phases.
+// explainBirths splits the peaks, and each category's part in them, by the phases that the blocks were born in. If
+// either run has no phases, as an imported file, there is nothing to compare.
 func (doc *Explanation) explainBirths(from, to *Input) {
 	if !from.born || !to.born {
 		return
@@ -43,7 +42,7 @@ func (doc *Explanation) explainBirths(from, to *Input) {
 	}
 }
 
-// births are the parts by phase.
+// births are the parts of the peaks' difference by the phase in which blocks were allocated.
 type births map[string]*BirthPart
 
 func (b births) of(phase string) *BirthPart {
@@ -71,7 +70,7 @@ func (b births) list() []BirthPart {
 	return out
 }
 
-// Title is what the phase is shown as.
+// Title returns the heading under which the phase is shown.
 func (b *BirthPart) Title() string {
 	if b.Phase == nil {
 		return "–"

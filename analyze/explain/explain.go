@@ -23,8 +23,8 @@ const Tables = analyze.SummaryTables | schemas.WantDetail | schemas.WantModuleTi
 // Schema is the version of the document that "dpsight explain --format json" prints.
 const Schema = "dpsight.explain/1"
 
-// Explanation is why one run's peak is above another's, and why its step is longer: figures, for which report finds the
-// words.
+// Explanation has the figures that explain why one run's peak is above another's, and why its step is longer. Package
+// report puts them into words.
 type Explanation struct {
 	Differences
 	Runs  [2]Run   // From, To
@@ -32,32 +32,35 @@ type Explanation struct {
 	Hooks [2]*memory.SharedActivation
 	// FreedDeltaBytes is the difference of the peaks if both loops freed .grad; nil if unknown.
 	FreedDeltaBytes *int64
-	// HeldByHooks is what To's hooks hold at To's peak and From's autograd at From's peak; nil if there is no such
-	// change.
+	// HeldByHooks are the activations that autograd holds at From's peak and hooks hold at To's peak; nil if none moved
+	// in this way.
 	HeldByHooks *compare.HeldByHooks
 	Idling      [2]*timing.Remark // of each run whose times by module are compared, see [timing.ScaledTimes]
 	Said        []compare.Said    // of the runs and of their comparison
 }
 
-// Differences are To's value less From's, in the order of the document.
+// Differences has the parts of the difference between two runs, in the order of the JSON document. A difference is To's
+// value minus From's.
 type Differences struct {
 	Schema         string `json:"schema"`
 	From           string `json:"from"` // run id
 	To             string `json:"to"`   // run id
 	PeakDeltaBytes *int64 `json:"peak_delta_bytes"`
-	// Categories sum to PeakDeltaBytes, each counted at its own run's peak. Categories is empty if either peak is not
-	// broken down.
+	// The deltas of Categories sum to PeakDeltaBytes. Each run's bytes are counted at its own peak. Categories is empty
+	// if either peak is not broken down.
 	Categories []CategoryPart `json:"categories"`
-	// MemoryPhases sum to PeakDeltaBytes too. MemoryPhases is empty if either run has no phases.
+	// The deltas of MemoryPhases sum to PeakDeltaBytes too. MemoryPhases is empty if either run has no phases.
 	MemoryPhases []BirthPart `json:"memory_phases"`
-	// Stacks sum to PeakDeltaBytes too. Stacks is empty if either run has no stacks.
+	// The deltas of Stacks sum to PeakDeltaBytes too. Stacks is empty if either run has no stacks.
 	Stacks      []StackPart `json:"stacks"`
 	StepDeltaMS *float64    `json:"step_delta_ms"` // from medians; null if the two cannot be compared
-	// Phases and PhaseResidueMS sum to StepDeltaMS: a median of sums is not the sum of medians.
+	// The deltas of Phases and PhaseResidueMS sum to StepDeltaMS. There is a residue because a median of sums is not
+	// the sum of medians.
 	Phases         []PhasePart `json:"phases"`
 	PhaseResidueMS *float64    `json:"phase_residue_ms"`
-	// ModuleTimes, OutsideModules and ModuleResidueMS also sum to StepDeltaMS. The residue is the phases' residue and
-	// the time that either run could not attribute. All three are empty or null if either run has no module times.
+	// The deltas of ModuleTimes, OutsideModules and ModuleResidueMS also sum to StepDeltaMS. ModuleResidueMS consists
+	// of PhaseResidueMS and of the time that either run could not attribute. All three are empty or null if either run
+	// has no module times.
 	ModuleTimes     []ModuleTimePart `json:"module_times"`    // the largest difference first
 	OutsideModules  *TimePart        `json:"outside_modules"` // inside no module's call: the loss, the optimizer
 	ModuleResidueMS *float64         `json:"module_residue_ms"`
@@ -87,11 +90,12 @@ type CategoryPart struct {
 	FromEvidence memory.Evidence  `json:"from_evidence"` // of FromBytes
 	ToEvidence   memory.Evidence  `json:"to_evidence"`
 	Modules      []ModulePart     `json:"modules"` // sum to the category; the largest difference first
-	// the parts sum to the category, as MemoryPhases sum to the peak; empty if MemoryPhases is empty
+	// Phases divides the category by the phase in which blocks were allocated. Phases is empty if MemoryPhases is
+	// empty.
 	Phases []BirthPart `json:"phases"`
 }
 
-// ModulePart is the part of modules that differ in the number of their layer only.
+// ModulePart is the part of one group of modules: modules whose paths differ only in the number of the layer.
 type ModulePart struct {
 	// path with a star for the layers' number, or [schemas.SharedByModules]; null = not known
 	Module     *string `json:"module"`
@@ -111,7 +115,7 @@ type PhasePart struct {
 	DeltaMS *float64 `json:"delta_ms"`
 }
 
-// A Input is what [Explain] needs of one run, so that the tables of two need not be in memory at once.
+// An Input is what [Explain] needs of one run, so that the tables of both runs need not be in memory at once.
 type Input struct {
 	analyze.Summary
 	As      string // what to call the run; empty: its name, and what tells it apart
@@ -123,7 +127,8 @@ type Input struct {
 	times   *timedParts      // nil = modules were not timed
 }
 
-// peakPart is what one category holds at the peak for one module, nil = not known, of blocks born in one phase.
+// peakPart has the bytes at the peak of one category, one module and one phase of allocation. The module is nil if it
+// is not known.
 type peakPart struct {
 	peakKey
 	bytes int64
@@ -135,7 +140,7 @@ type peakKey struct {
 	phase  string
 }
 
-// NewInput reduces one run. NewInput needs all tables, the detail of blocks and owners, and the times of modules.
+// NewInput reduces one run to what [Explain] needs. NewInput reads the tables in [Tables].
 func NewInput(in schemas.Tables) Input {
 	d := Input{Summary: analyze.Summarize(in), modules: in.Modules, times: timeByModule(&in)}
 	main := d.Main()
@@ -225,7 +230,7 @@ func (d *Input) explained(label string) Run {
 	return r
 }
 
-// explainCategories lists the categories that either peak counts, in the order of precedence.
+// explainCategories lists the categories with bytes at either run's peak, in the order of precedence.
 func explainCategories(from, to *Input) []CategoryPart {
 	f := grouping.FoldsOf(from.modules, to.modules)
 	type group struct {
@@ -300,7 +305,8 @@ func (m *ModulePart) Title() string {
 	return *m.Module
 }
 
-// explainPhases lists the phases with a time, and the rest of the steps' difference.
+// explainPhases lists the phases with their times in both runs, and sets the residue: the part of the steps' difference
+// that no phase explains.
 func (doc *Explanation) explainPhases(from, to *analyze.Summary, deltas []compare.PhaseDelta) {
 	if doc.StepDeltaMS == nil {
 		return
@@ -329,5 +335,5 @@ func (doc *Explanation) explainPhases(from, to *analyze.Summary, deltas []compar
 	}
 }
 
-// takes reports whether the run's timed steps have the phase.
+// takes reports whether the run's timed steps have a time for the phase.
 func takes(s *analyze.Summary, phase string) bool { return s.PhaseTimes[phase].Wall != nil }

@@ -7,18 +7,19 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// A PhaseFamily sums the phases that [memory.PhaseFamily] puts together: the single passes of a method with two
-// passes cannot be compared with one pass.
+// A PhaseFamily sums the phases of one family, see [memory.PhaseFamily]: one pass of a method with two backward passes
+// cannot be compared with the only pass of another method.
 type PhaseFamily struct {
 	Name         string
 	Members      []string
 	FromMS, ToMS *float64
 }
 
-// DeltaMS is To's time less From's; a run that lacks the family takes none.
+// DeltaMS returns To's time minus From's. A run that lacks the family counts as 0 ms.
 func (f *PhaseFamily) DeltaMS() float64 { return timing.OrZero(f.ToMS) - timing.OrZero(f.FromMS) }
 
-// FamiliesOf sums the phases that can be compared by their families, in the order in which the families first come.
+// FamiliesOf sums phases by family, in the order in which the families first come. It leaves out phases whose times
+// cannot be compared.
 func FamiliesOf(phases []PhasePart) []PhaseFamily {
 	var out []PhaseFamily
 	for i := range phases {

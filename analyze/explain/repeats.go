@@ -19,7 +19,7 @@ type Repeats struct {
 	InPlace bool             // StepMS and the phases over all repeats replace the run's own
 }
 
-// NoteRepeats adds remarks to runs of which their stores have more repeats.
+// NoteRepeats adds a remark to each run whose store has further repeats of the same experiment.
 func NoteRepeats(found []Repeats) {
 	for i := range found {
 		r := &found[i]
@@ -31,9 +31,8 @@ func NoteRepeats(found []Repeats) {
 	}
 }
 
-// OtherRepeats finds the runs that stand for several repeats of their experiments. around has the other repeats.
-// The time of one run may differ from the time of every other repeat, so a table of medians over all of them shows
-// something else.
+// OtherRepeats finds the runs whose experiments have further repeats in around. A single run's time may differ from the
+// median over all repeats that other tables show.
 func OtherRepeats(runs []*analyze.Summary, around []analyze.Summary) (found []Repeats) {
 	timed := slices.DeleteFunc(slices.Concat(runs, besides(runs, around)), func(s *analyze.Summary) bool {
 		return s.StepMS == nil || s.Status != schemas.StatusOK
@@ -67,7 +66,8 @@ func OtherRepeats(runs []*analyze.Summary, around []analyze.Summary) (found []Re
 	return found
 }
 
-// besides returns the runs in around that are not in runs, each once, since stores may be copies of each other.
+// besides returns the runs in around that are not in runs. A run that occurs twice, since stores may be copies of each
+// other, is returned once.
 func besides(runs []*analyze.Summary, around []analyze.Summary) (out []*analyze.Summary) {
 	seen := map[string]bool{}
 	for _, r := range runs {
@@ -82,10 +82,10 @@ func besides(runs []*analyze.Summary, around []analyze.Summary) (out []*analyze.
 	return out
 }
 
-// TakeRepeats replaces the times of two runs, which are to be explained, by medians over all repeats of their
-// experiments: the step's and each phase's. around has the other repeats. The recorded run is only one repeat, and
-// not the fastest: its bare steps take longer than in a bare run. Modules keep their share of each phase. Two
-// repeats of one experiment each keep their own times.
+// TakeRepeats replaces the step time and phase times of the two runs to explain by medians over all repeats of their
+// experiments. around has the other repeats. A recorded run is not the fastest repeat: its bare steps take longer than
+// in a bare run. Modules keep their share of each phase. If both runs are repeats of the same experiment, they keep
+// their own times.
 func TakeRepeats(runs [2]*Input, around []analyze.Summary) (found []Repeats) {
 	if repeats.Same(&runs[0].Summary, &runs[1].Summary) {
 		return OtherRepeats([]*analyze.Summary{&runs[0].Summary, &runs[1].Summary}, around)
@@ -120,8 +120,8 @@ func (d *Input) takeRepeats(around []analyze.Summary) *Repeats {
 	return &Repeats{Run: &d.Summary, Here: 1, StepMS: d.StepMS, OwnMS: own.Median, InPlace: true}
 }
 
-// scaledTo returns the parts of a step scaled to other times of its phases. Recompute is a part of backward if it
-// has no time of its own; see [timing.Shares.Scale].
+// scaledTo returns the modules' parts of a step, scaled from the phases' times in from to the phases' times in to.
+// Recompute counts as a part of backward if it has no time of its own; see [timing.Shares.Scale].
 func (t *timedParts) scaledTo(from, to map[string]timing.PhaseTime, repeats int) *timedParts {
 	if t == nil {
 		return nil
@@ -145,7 +145,8 @@ func (t *timedParts) scaledTo(from, to map[string]timing.PhaseTime, repeats int)
 	if len(before) == 0 || len(after) == 0 {
 		return &out
 	}
-	// Scales by the growth of the phases: a rank's own phases need not be the slowest rank's in each step.
+	// The factor is the ratio of the phases' new and old times. The phases' times themselves are the slowest rank's in
+	// each step, and need not be this rank's.
 	were, are := s.Scale(before), s.Scale(after)
 	for i := range out.parts {
 		p := &out.parts[i]

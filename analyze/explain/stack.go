@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// StackPart is one call path's part in the difference of the peaks, matched by functions and files, so that code
-// that moved by some lines is still the same.
+// StackPart is one call path's part in the difference of the peaks. Call paths match by functions and files, so code
+// that moved by some lines still matches.
 type StackPart struct {
 	Stack      *string `json:"stack"` // its innermost frames; null = not recorded
 	FromBytes  int64   `json:"from_bytes"`
@@ -19,7 +19,8 @@ type StackPart struct {
 	DeltaBytes int64   `json:"delta_bytes"`
 }
 
-// stacksAt sums the bytes live just after event seq by the stack that asked for them; nil if no stack was recorded.
+// stacksAt sums the bytes that are live just after event seq by the stack that requested them. stacksAt returns nil if
+// no stack was recorded.
 func stacksAt(in *schemas.Tables, p identity.Place, l *memory.Ledger, seq int64) map[string]int64 {
 	frames := grouping.FramesOf(in, p.Rank)
 	if len(frames) == 0 {
@@ -40,8 +41,8 @@ func stacksAt(in *schemas.Tables, p identity.Place, l *memory.Ledger, seq int64)
 	return bytes
 }
 
-// explainStacks lists the stacks that either peak counts, the largest difference first. The differences add up to the
-// difference of the peaks. explainStacks returns none if a run has no stacks to match.
+// explainStacks lists the stacks with bytes at either run's peak, the largest difference first. The differences add up
+// to the difference of the peaks. explainStacks returns none if either run has no stacks.
 func explainStacks(from, to *Input) []StackPart {
 	out := []StackPart{}
 	if from.stacks == nil || to.stacks == nil {
@@ -75,7 +76,7 @@ func explainStacks(from, to *Input) []StackPart {
 	return out
 }
 
-// Title is what the stack is shown as.
+// Title returns the heading under which the stack is shown.
 func (s *StackPart) Title() string {
 	if s.Stack == nil {
 		return "–"

@@ -11,17 +11,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// TimePart is one part of a step's time in both runs. A null means that the run's step has no time in the part.
+// TimePart is one part of a step's time, in both runs. A run's time is null if its step spends no time in the part.
 type TimePart struct {
 	FromMS  *float64 `json:"from_ms"`
 	ToMS    *float64 `json:"to_ms"`
 	DeltaMS float64  `json:"delta_ms"`
-	// Phases sum to the time of the part. Recompute is separate here, since module times include it, although bare
-	// steps count it as backward.
+	// The times of Phases sum to the time of the part. Recompute has an entry of its own, since module times
+	// distinguish it, although bare steps count it as backward.
 	Phases []PhasePart `json:"phases"`
 }
 
-// ModuleTimePart is the part of modules that differ in the number of their layer only, without what they call.
+// ModuleTimePart is the time of one group of modules, whose paths differ only in the number of the layer. The time
+// excludes the modules that they call.
 type ModuleTimePart struct {
 	Module     *string `json:"module"` // path with a star for the layers' number; null = not known
 	Role       *string `json:"role"`   // null if unknown, or if the two runs differ
@@ -39,18 +40,19 @@ func (m *ModuleTimePart) Named() *ModulePart {
 	return &ModulePart{Module: m.Module, Modules: m.Modules}
 }
 
-// ModuleTiming says how the times of a run's modules are known.
+// ModuleTiming says from which rank and which steps the times of a run's modules come.
 type ModuleTiming struct {
 	Rank      int32 `json:"rank"`       // the slowest of Ranks
 	Ranks     int   `json:"ranks"`      // that have times of modules
 	BareSteps int   `json:"bare_steps"` // whose phases times are scaled to
-	// over whose medians of phases times are scaled instead; 0 = no other repeats
+	// Repeats is the number of repeats whose median phase times are the scale, instead of the run's bare steps; 0 if
+	// the run has no other repeats.
 	Repeats            int     `json:"repeats"`
 	InstrumentedSteps  int     `json:"instrumented_steps"`
 	InstrumentedStepMS float64 `json:"instrumented_step_ms"` // median
 }
 
-// timedParts are what a step's time by module is made of.
+// timedParts are the parts of a step's time by module, from which an explanation's table is made.
 type timedParts struct {
 	ModuleTiming
 	parts  []timedPart    // phase by phase
@@ -62,8 +64,8 @@ type timedPart struct {
 	of *schemas.Module // nil = outside all modules, or not known
 }
 
-// timeByModule takes the slowest rank, which mostly determines the run's step time. timeByModule returns nil if no
-// rank has module times. A mean over ranks would match no real step.
+// timeByModule takes the slowest rank, which mostly determines the run's step time. timeByModule returns nil if no rank
+// has module times. timeByModule takes no mean over ranks, since a mean would match no real step.
 func timeByModule(in *schemas.Tables) *timedParts {
 	if !timing.HasModuleTimes(in) {
 		return nil
@@ -93,7 +95,7 @@ func timeByModule(in *schemas.Tables) *timedParts {
 	return t
 }
 
-// timeRow is a row in the making.
+// timeRow is a row of the module times while it is summed up.
 type timeRow struct {
 	ModuleTimePart
 	paths  map[string]bool
@@ -127,15 +129,16 @@ func (r *timeRow) finish(order []string) ModuleTimePart {
 	return r.ModuleTimePart
 }
 
-// Add adds another part's times; a sum of unknown times is unknown.
+// Add adds another part's times. A sum is unknown only if all its times are unknown.
 func (t *TimePart) Add(from, to *float64, delta float64) {
 	timing.Plus(&t.FromMS, from)
 	timing.Plus(&t.ToMS, to)
 	t.DeltaMS += delta
 }
 
-// explainModuleTimes lists the modules that either step takes time in, the largest difference first, and the rest
-// of the steps' difference. Both runs must have module times, and step times on the same clock.
+// explainModuleTimes lists the modules that take time in either run's step, the largest difference first, and sets the
+// residue: the part of the steps' difference that no module explains. Both runs must have module times, and step times
+// on the same clock.
 func (doc *Explanation) explainModuleTimes(from, to *Input) {
 	for i, d := range []*Input{from, to} {
 		if d.times != nil {
@@ -147,7 +150,8 @@ func (doc *Explanation) explainModuleTimes(from, to *Input) {
 	}
 	f := grouping.FoldsOf(from.modules, to.modules)
 	rows, outside := map[string]*timeRow{}, newTimeRow(nil, "")
-	// of phases: first the phases of To, then those that only From has, as when only phases are compared
+	// The order of phases is the same as in the comparison of phases: first the phases of To, then the phases that only
+	// From has.
 	order := []string{}
 	for side, d := range []*Input{from, to} {
 		for i := range d.times.parts {
@@ -199,7 +203,7 @@ func newTimeRow(m *schemas.Module, title string) *timeRow {
 	return r
 }
 
-// Untimed returns the names of the runs without times of modules.
+// Untimed returns the labels of the runs without times of modules.
 func (doc *Explanation) Untimed() (labels []string) {
 	for _, r := range doc.Runs {
 		if r.ModuleTiming == nil {

@@ -3,7 +3,7 @@ package findings
 // AmbiguousTagsFacts are the facts of an [AmbiguousTags] finding.
 type AmbiguousTagsFacts struct{ Tags int64 }
 
-// ambiguousTags looks for tags that ingest ignored, since they fit several blocks.
+// ambiguousTags reports tags that ingest ignored because they match several blocks.
 func (x *evidence) ambiguousTags() []Finding {
 	c := &x.d.Conservation
 	if c.AmbiguousTags == 0 {

@@ -11,7 +11,7 @@ import (
 const autocastPercent = 5 // of the peak, casts that autocast keeps and no graph needs
 
 // autocastCache looks for the low-precision copies of weights that autocast keeps until its outermost context ends.
-// Copies that autograd also holds count as activations: they would exist without the cache, too.
+// Copies that autograd also holds count as activations, since they would exist without the cache, too.
 func (x *evidence) autocastCache() []Finding {
 	c := x.d.Category(schemas.AutocastCache)
 	if !memory.AtLeast(c.Bytes, x.d.AllocatedBytes, autocastPercent) {

@@ -43,7 +43,7 @@ func (x *evidence) bucketOrGradient(i int) (bucket, gradient bool) {
 	return slices.ContainsFunc(x.l.Owners[i], isBucket), slices.ContainsFunc(x.l.Owners[i], isTaggedGradient)
 }
 
-// isBucket reports whether an owner is DDP's reducer, which a rule on the block's birth tells.
+// isBucket reports whether an owner is a DDP bucket, as found by a rule on the block's birth.
 func isBucket(o *schemas.Owner) bool { return o.Category == schemas.Gradients && o.Name == bucketName }
 
 // isTaggedGradient reports whether a tag says that the block is a parameter's .grad.

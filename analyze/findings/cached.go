@@ -12,11 +12,12 @@ import (
 const (
 	cachedPercent    = 10 // of reserved, free at the highest reserved
 	spareablePercent = 2  // of reserved, above the highest allocated: no change can save more
-	// leastCached is the smallest amount, in bytes, of a finding: less is only the size of a few segments.
+	// leastCached is the smallest possible saving, in bytes, that makes a finding: less is only the size of a few
+	// segments.
 	leastCached = 64 << 20
 )
 
-// CachedFacts are the facts of a [Cached] finding: the segments after an event.
+// CachedFacts are the facts of a [Cached] finding: the layout of the segments just after Event.
 type CachedFacts struct {
 	Layout     memory.Layout
 	Event      int64
@@ -32,13 +33,13 @@ type highestReserved struct {
 	layout *memory.Layout // nil where the segments are not all known
 }
 
-// highestReserved returns nil if the run does not say what was reserved.
+// highestReserved returns the moment of the highest reserved, or nil if it is unknown what was reserved.
 func (x *evidence) highestReserved() *highestReserved {
 	steps := memory.ReservedSteps(x.in, x.p)
 	if steps == nil {
 		return nil
 	}
-	// the first of equals
+	// Of equally high moments, take the first.
 	highest := slices.MaxFunc(steps, func(a, b memory.Level) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	r := &highestReserved{x.reserved(highest.Bytes), steps, x.gaps(), highest.Seq, nil}
 	if !r.gaps[r.seq] {
@@ -50,7 +51,7 @@ func (x *evidence) highestReserved() *highestReserved {
 	return r
 }
 
-// cached looks for reserved memory that holds no blocks at the moment of the highest reserved.
+// cached reports reserved memory that is free at the moment of the highest reserved.
 func (x *evidence) cached() []Finding {
 	r := x.highestReserved()
 	if r == nil {
@@ -77,11 +78,12 @@ func (x *evidence) cached() []Finding {
 	return []Finding{f}
 }
 
-// A reservedPeak is the highest reserved that events show, and what it is called: it is not the peak reserved if
-// torch counted more.
+// A reservedPeak is the highest reserved that events show, and its name. It is not called the peak reserved if torch's
+// counter is higher.
 type reservedPeak struct {
 	bytes int64
-	// reserved above the highest allocated: no change of the allocator's settings saves more
+	// spare is by how much the highest reserved exceeds the highest allocated. No change of the allocator's settings
+	// saves more.
 	spare  int64
 	unseen int64 // by how much torch's own peak is above it
 	of     string
@@ -103,8 +105,8 @@ func (x *evidence) reserved(recorded int64) reservedPeak {
 	return r
 }
 
-// savesReserved says by how much the peak reserved would fall. It sets no saving if the peak allocated was not
-// recorded: most memory was then reserved outside the recorded steps.
+// savesReserved sets the upper bound by which the peak reserved would fall. It sets no saving if the peak allocated was
+// not recorded: most memory was then reserved outside the recorded steps.
 func (x *evidence) savesReserved(f *Finding, bytes int64) {
 	if x.run.BrokenDown() {
 		f.saves(bytes, AtMost)

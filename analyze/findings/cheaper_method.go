@@ -21,30 +21,31 @@ const (
 	samePeakPercent    = 0.1 // of the peak, that counts as no higher
 )
 
-// dpMethods are the methods that compute the same clipped and noised sum.
+// dpMethods are the methods that all compute the same clipped and noised sum of gradients.
 var dpMethods = append([]string{"loop", "dpsgd"}, clipping.OneLayer...)
 
-// A Trial has all repeats of one method of an experiment in a store, recorded or bare. A trial's figures are medians
-// over its runs, since a comparison of single runs would depend on which repeats were picked.
+// A Trial has all repeats of one method of an experiment that a store has, whether recorded or bare. A trial's figures
+// are medians over its runs, since a comparison of single runs would depend on which repeats were picked.
 type Trial struct {
 	Run       *analyze.Summary // represents the trial: recorded rather than bare, closest to the median step
 	Runs      int              // how many runs the trial has
 	PeakBytes int64
 	AtMost    bool // PeakBytes is an upper bound, of another method than the run's
 	// Step is the median over the runs; Low and High are the smallest and the largest. For a single run, Step is the
-	// median over the run's steps. Step is nil without times on the requested clock.
+	// median over the run's timed steps, with their interval. Step is nil without times on the requested clock.
 	Step *timing.Interval
 
 	runs []*analyze.Summary
 }
 
-// CheaperMethodFacts are the facts of a [CheaperMethod] finding: the run's own method, and the one that takes less.
+// CheaperMethodFacts are the facts of a [CheaperMethod] finding: the run's method, and the method that needs less
+// memory or time.
 type CheaperMethodFacts struct {
 	Own, Best Trial
 	Overlap   bool // the ranges of their steps overlap
 }
 
-// Methods holds what runs of other methods show about avoiding a finding.
+// Methods compares a run with runs of other methods that avoid a finding.
 type Methods struct {
 	Own    Trial
 	Lowest Trial // the method with the lowest peak among those that avoid the finding
@@ -54,8 +55,8 @@ type Methods struct {
 	Lower bool // the best peaks lower than the run
 }
 
-// trialsOf returns the trial that a run belongs to, and the trials of other methods of the same experiment, in the
-// order of all.
+// trialsOf returns the trial that a run belongs to, and the trials of the same experiment with other methods, in the
+// order of the runs in all.
 func trialsOf(s *analyze.Summary, all []analyze.Summary) (own Trial, others []Trial) {
 	clock := ""
 	if s.StepMS != nil {
@@ -86,8 +87,8 @@ func trialsOf(s *analyze.Summary, all []analyze.Summary) (own Trial, others []Tr
 	return newTrial(runs[mine], clock, atLeast), others
 }
 
-// trialKey returns what tells trials apart: the command, the method, and all else that [compare.Alike] holds
-// constant.
+// trialKey returns a key that is equal for runs of one trial. The key has the command, the method, and everything else
+// that [compare.Alike] holds constant.
 func trialKey(s *analyze.Summary) string {
 	var b strings.Builder
 	b.WriteString(s.Source + "\x00" + identity.CommandText(s.Command))
@@ -102,8 +103,8 @@ func trialKey(s *analyze.Summary) string {
 	return b.String()
 }
 
-// newTrial reduces runs that each have a peak. For bounded peaks, the saving must be certain: the run's own peak
-// counts as its lower bound, and the peaks of other methods as their upper bounds.
+// newTrial makes a trial of runs that each have a peak. The caller chooses a bound of bounded peaks by peak, so that a
+// saving is certain: the lower bound for the run's own method, and the upper bound for other methods.
 func newTrial(runs []*analyze.Summary, clock string, peak func(*analyze.Summary) *int64) Trial {
 	t := Trial{Runs: len(runs), runs: runs}
 	peaks := make([]int64, len(runs))
@@ -132,13 +133,13 @@ func newTrial(runs []*analyze.Summary, clock string, peak func(*analyze.Summary)
 	return t
 }
 
-// fasterThan reports whether a trial's step is certainly shorter than another's. The answer is no if the ranges of
-// the trials' repeats overlap or, for single runs, the ranges of their steps.
+// fasterThan reports whether a trial's step is certainly shorter than another trial's. It returns false if the ranges
+// of their repeats overlap or, for single runs, the intervals of their steps.
 func (t *Trial) fasterThan(o *Trial) bool {
 	return t.Step != nil && o.Step != nil && t.Step.Median < o.Step.Median && t.Step.High < o.Step.Low
 }
 
-// known tells how the figures of a trial are known.
+// known returns whether the figures of a trial were measured or predicted.
 func (t *Trial) known() Confidence {
 	if t.Run.Source == schemas.Predicted {
 		return Predicted
@@ -146,9 +147,9 @@ func (t *Trial) known() Confidence {
 	return Measured
 }
 
-// cheaperMethod looks for a method of the same private step that takes less of one resource and no more of the other.
-// Each trial has the finding once: at the first recorded run among the inspected runs, else at the first inspected
-// run.
+// cheaperMethod looks for a method that computes the same private step with less memory and no more time, or with less
+// time and no more memory. Of a trial's runs, only the first recorded one among the inspected runs gets the finding,
+// else the first inspected one.
 func cheaperMethod(s *analyze.Summary, inspected, all []analyze.Summary) []Finding {
 	if s.Status != schemas.StatusOK || s.PeakBytes == nil || s.StepMS == nil ||
 		!slices.Contains(dpMethods, s.Method()) {
@@ -191,7 +192,7 @@ func cheaperMethod(s *analyze.Summary, inspected, all []analyze.Summary) []Findi
 	return []Finding{f}
 }
 
-// speaksFor reports whether a trial's finding is listed at this run.
+// speaksFor reports whether a trial's [CheaperMethod] finding is listed at this run.
 func speaksFor(s *analyze.Summary, runs []*analyze.Summary, inspected []analyze.Summary) bool {
 	var first *analyze.Summary
 	for i := range inspected {
@@ -205,8 +206,9 @@ func speaksFor(s *analyze.Summary, runs []*analyze.Summary, inspected []analyze.
 	return first != nil && first.RunID == s.RunID
 }
 
-// measureAgainst replaces an estimated saving by a measured one (or predicted, if the run is). It compares with the
-// method that has the lowest peak among those that avoid the finding.
+// measureAgainst replaces a finding's estimated saving by the difference from runs of other methods, measured or
+// predicted as the run is. It compares with the method that has the lowest peak among the methods that avoid the
+// finding.
 func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	if f.instead == nil || s.PeakBytes == nil || !slices.Contains(dpMethods, s.Method()) {
 		return
@@ -242,7 +244,7 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	}
 	f.Methods = &Methods{own, *lowest, best, best.PeakBytes < *s.PeakBytes}
 	f.saves(*s.PeakBytes-best.PeakBytes, best.known())
-	// A saving or a cost of time is stated only if it is certain.
+	// State a saving or a cost of time only if it is certain.
 	switch {
 	case own.Step == nil || best.Step == nil:
 	case best.fasterThan(&own):
@@ -252,8 +254,8 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	}
 }
 
-// advisesMore reports whether part of the advice is independent of the method, so that runs of other methods show
-// nothing about it.
+// advisesMore reports whether part of the finding's advice is independent of the method, so that runs of other methods
+// show nothing about that part.
 func (f *Finding) advisesMore() bool {
 	clip, is := f.Facts.(ClipTemporariesFacts)
 	return is && slices.Contains(clip.Advice, clipping.Sum)

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Checked is one run with the findings that need no other run.
+// Checked is one run with those of its findings that need no comparison with other runs.
 type Checked struct {
 	Summary   analyze.Summary
 	findings  []Finding
@@ -16,13 +16,13 @@ type Checked struct {
 	lines     bool // of the script were recorded
 }
 
-// NotLooked is a part of a run that could not be looked at, and why.
+// NotLooked is a part of a run that no check could examine, and why.
 type NotLooked struct {
 	What Unseen
 	Why  string // for [Bytes] the reason, for [Times] how the run is known
 }
 
-// Unseen is what of a run could not be looked at.
+// Unseen is the part of a run that no check could examine.
 type Unseen int
 
 const (
@@ -39,7 +39,7 @@ type check struct {
 	look  func(x *evidence) []Finding
 }
 
-// needs is what a run must have for a check to look at it.
+// needs says which data a check needs.
 type needs int
 
 const (
@@ -124,8 +124,8 @@ func CheckRun(in schemas.Tables) Checked {
 	return n
 }
 
-// has reports whether the run has the data that checks need. Otherwise why lists what is not checked, and the
-// reasons.
+// has reports whether the run has the data that a group of checks needs. Otherwise why lists what is not checked, and
+// the reasons.
 func (x *evidence) has(need needs) (has bool, why []NotLooked) {
 	switch need {
 	case blocks:

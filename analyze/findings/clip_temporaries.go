@@ -14,7 +14,7 @@ type ClipTemporariesFacts struct {
 	Advice  []clipping.Advice // alternatives; none if norms are already computed by tiles
 }
 
-// clipping looks at what the computation of norms and clipped gradients holds for itself.
+// clipping reports temporaries that the computation of norms and clipped gradients holds at the peak.
 func (x *evidence) clipping() []Finding {
 	held, whole := x.bytesOf(schemas.ClipTemporaries), x.d.AllocatedBytes
 	if !memory.AtLeast(held, whole, clipPercent) {

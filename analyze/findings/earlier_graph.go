@@ -9,9 +9,9 @@ import (
 
 const earlierPercent = 5 // of the peak that graphs of other steps hold
 
-// earlierGraph looks for activations at the peak that autograd holds for an earlier step or evaluation pass. A name
-// in the script still refers to the result. So no backward pass has freed these activations, or the pass kept the
-// graph. If such activations add up from step to step, the finding is a growth.
+// earlierGraph looks for activations at the peak that autograd holds for an earlier step or evaluation pass. A name in
+// the script still refers to the result of that step or pass. So no backward pass has freed these activations, or the
+// backward pass kept the graph. If such activations add up from step to step, the finding is a growth.
 func (x *evidence) earlierGraph() []Finding {
 	if x.grows != nil {
 		return nil
@@ -34,7 +34,8 @@ func (x *evidence) earlierGraph() []Finding {
 	return []Finding{*f}
 }
 
-// outliving lists when blocks are counted under a category after the step, or the pass, that made them.
+// outliving returns the stretches in which blocks count under a category after the end of the step, or of the pass,
+// that allocated them.
 func (x *evidence) outliving(c schemas.Category) (out []memory.Void) {
 	for i, a := range x.l.Allocs {
 		made := x.stepOf(a.AllocSeq)

@@ -9,8 +9,8 @@ import (
 )
 
 // edits returns the lines of the script to change for a finding, if the source is available. These are the lines that
-// assign what holds the bytes, or else the lines that request the bytes; most blocks are made elsewhere. If the line
-// that requested the blocks is among these lines, edits returns only that line.
+// assign the variable that holds the bytes, if it is known, or else the lines that request the bytes. If the line that
+// requested most of the blocks is among these lines, edits returns only that line.
 func (x *evidence) edits(f *Finding) []schemas.Line {
 	out := x.candidates(f)
 	own := slices.IndexFunc(out, func(l schemas.Line) bool {
@@ -43,7 +43,7 @@ var keeps = map[string]bool{Growth: true, EvaluationGraphs: true, KeptGraphs: tr
 	ViewKeepsBase: true, KeptException: true, EarlierGraph: true, RetainedGraph: true, PreviousValue: true,
 	ScriptTensors: true}
 
-// askedBy maps a finding to the calls that cause it.
+// askedBy maps a finding to a pattern of the calls in a script that cause it.
 var askedBy = map[string]*regexp.Regexp{
 	AutocastCache:      regexp.MustCompile(`\bautocast\(`),
 	BucketCopies:       regexp.MustCompile(`\b(DistributedDataParallel|DDP)\(`),

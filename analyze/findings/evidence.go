@@ -12,26 +12,26 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// evidence is the input of checks: a run, and one of its devices. This is the device with the highest peak, unless
-// a check examines others too.
+// evidence is the input of checks: a run and one of its devices. The device is the one with the highest peak, unless a
+// check examines other devices too.
 type evidence struct {
 	in        *schemas.Tables
 	run       *analyze.Summary
 	ledgers   *memory.Ledgers
 	notLooked []NotLooked
 
-	// The fields from p on describe the device, and are empty if no bytes are known.
+	// The fields from p on describe the device. They are empty if the run has no breakdown.
 	p       identity.Place
 	grows   *growth.Growth // nil if the device's memory does not grow
 	l       *memory.Ledger
 	d       *memory.DeviceBreakdown // at the highest recorded moment
 	modules *memory.ModuleIndex
 	holders *memory.Holders
-	// whole names the moment's total: the peak, or only the highest recorded moment if the peak came outside the
-	// recorded steps. What a change would save of such a peak is unknown.
+	// whole names the total that shares refer to: the peak, or only the highest recorded moment if the peak came
+	// outside the recorded steps. In the second case it is unknown what a change would save of the peak.
 	whole string
-	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what
-	// followed the last completed step if that is known to be instrumented.
+	// looked are the stretches of events in which tags tell every owner: set-up, the instrumented steps, and the
+	// unfinished step after the last completed step if it is known to be instrumented.
 	looked []memory.Span
 	within []memory.Span // steps and evaluation passes: see stepOf
 }
@@ -45,7 +45,7 @@ func newEvidence(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers
 	return x
 }
 
-// lookAt takes a device, whose peak the breakdown explains or not.
+// lookAt sets the device that the checks examine. brokenDown says whether the breakdown d explains the device's peak.
 func (x *evidence) lookAt(d *memory.DeviceBreakdown, brokenDown bool) {
 	x.p, x.d = memory.PlaceOf(x.in, d), d
 	x.holders = memory.NewHolders(x.in, x.p)
@@ -56,10 +56,10 @@ func (x *evidence) lookAt(d *memory.DeviceBreakdown, brokenDown bool) {
 	}
 }
 
-// brokenDown reports whether the device's peak is one that the breakdown explains.
+// brokenDown reports whether the breakdown explains the device's peak, and not only the highest recorded moment.
 func (x *evidence) brokenDown() bool { return x.whole == OfPeakAllocated }
 
-// elsewhere returns the evidence in which growth is looked for on another device.
+// elsewhere returns evidence about another device of the run, for the check for growth.
 func (x *evidence) elsewhere(d *memory.DeviceBreakdown) *evidence {
 	y := &evidence{in: x.in, run: x.run, ledgers: x.ledgers}
 	torch := d.TorchPeakAllocatedBytes
@@ -68,8 +68,9 @@ func (x *evidence) elsewhere(d *memory.DeviceBreakdown) *evidence {
 	return y
 }
 
-// knownEvents returns the events before the first step and those of each instrumented step; all events if there are
-// no steps. A step in which the run died is not in the table of steps, so only the peak shows whether it has tags.
+// knownEvents returns the events before the first step and those of each instrumented step; all events if there are no
+// steps. A step in which the run died is not in the table of steps; knownEvents counts it as instrumented if the peak
+// with tags lies after the last completed step.
 func knownEvents(in *schemas.Tables, p identity.Place) []memory.Span {
 	var steps []*schemas.Step
 	for i := range in.Steps {
@@ -97,17 +98,17 @@ func knownEvents(in *schemas.Tables, p identity.Place) []memory.Span {
 // HeldFacts are the facts of the findings about blocks that need not be held.
 type HeldFacts struct{ Blocks int }
 
-// of sets how large a finding is, relative to what is allocated at its moment.
+// of sets a finding's size in bytes, and its share of what is allocated at the highest recorded moment.
 func (x *evidence) of(f *Finding, bytes int64) { f.of(bytes, x.d.AllocatedBytes, x.whole) }
 
-// finding begins a finding about the peak.
+// finding returns a finding about the peak, or about the highest recorded moment, without its facts and size.
 func (x *evidence) finding(id string) Finding {
 	return Finding{ID: id, Device: new(x.d.Device), Rank: new(x.d.Rank), At: new(x.d.At),
 		Highest: Highest{x.d.At, x.d.AllocatedBytes, x.brokenDown()}}
 }
 
-// needless begins a finding about unnecessary activations at the peak, selected by want. needless returns nil if
-// these activations are less than percent of the peak.
+// needless returns a finding about the activations at the peak that want selects, which need not be held. needless
+// returns nil if these activations are less than percent of the peak.
 func (x *evidence) needless(id string, percent float64, want func(a *schemas.Allocation) bool) *Finding {
 	held := x.bytesAtPeak(schemas.Activations, want)
 	if held == 0 || !memory.AtLeast(held, x.d.AllocatedBytes, percent) {
@@ -127,14 +128,13 @@ func (x *evidence) needless(id string, percent float64, want func(a *schemas.All
 	return &f
 }
 
-// bytesOf is a category's bytes at the peak.
+// bytesOf returns the bytes that count under a category at the peak.
 func (x *evidence) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
 
-// savesWithout states by how much the run's highest allocated would fall if the bytes of the voids had not been held.
-// savesWithout replays the events. If the peak moves to another moment, the saving ends at that height. The saving
-// also ends at the highest allocated of a phase without these bytes, including steps without tags. No saving is
-// stated if the peak was not recorded, or if only a step without tags reached it: what else would have to go is then
-// unknown.
+// savesWithout replays the events without the bytes of the voids, and sets a finding's saving to the fall of the
+// highest allocated. The saving stops where another moment is the highest. That may also be a phase without these bytes
+// in a step without tags. savesWithout sets no saving if the peak was not recorded, or if only a step without tags
+// reached it, since it is then unknown which other bytes would remain.
 func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, known Confidence) {
 	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.brokenDown() {
 		return
@@ -144,8 +144,8 @@ func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory
 	f.saves(min(saved, x.d.AllocatedBytes-x.besidesVoids(voids)), known)
 }
 
-// besidesVoids returns the highest allocated of the phases of all steps that have no void in any step. In a void, a
-// step without tags holds blocks whose owner is unknown.
+// besidesVoids returns the highest allocated over those phases in which no step has a void. A phase that has a void in
+// a step with tags is left out in all steps, since a step without tags may hold the same blocks there.
 func (x *evidence) besidesVoids(voids []memory.Void) (highest int64) {
 	var phases []*schemas.Phase
 	known := memory.PhasesWithBytes(x.in)
@@ -179,7 +179,8 @@ func (x *evidence) besidesVoids(voids []memory.Void) (highest int64) {
 	return highest
 }
 
-// held lists when blocks count under a category: all of a block's bytes, from one change of its owner to the next.
+// held returns the stretches in which wanted blocks count under a category. A stretch has all bytes of a block, from
+// one change of its owner to the next.
 func (x *evidence) held(c schemas.Category, want func(a *schemas.Allocation) bool) []memory.Void {
 	var out []memory.Void
 	for i, a := range x.l.Allocs {
@@ -190,7 +191,7 @@ func (x *evidence) held(c schemas.Category, want func(a *schemas.Allocation) boo
 	return out
 }
 
-// heldBy lists when block i counts under the category.
+// heldBy returns the stretches in which block i counts under the category.
 func (x *evidence) heldBy(i int, c schemas.Category) (out []memory.Void) {
 	place, a := memory.CategoryPlace(c), x.l.Allocs[i]
 	if !slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
@@ -231,13 +232,13 @@ func (x *evidence) moduleOf(i int) *schemas.Module {
 	return m
 }
 
-// A ModulePart is the part of one module; Module is nil if unknown.
+// A ModulePart is the bytes of one module; Module is nil if unknown.
 type ModulePart struct {
 	Module *schemas.Module
 	Bytes  int64
 }
 
-// largestModule says which module most bytes of a category belong to at the peak.
+// largestModule returns the module that has the most bytes of a category at the peak.
 func (x *evidence) largestModule(c schemas.Category) (most ModulePart) {
 	by := map[*schemas.Module]int64{}
 	for i, a := range x.l.Allocs {

@@ -2,9 +2,9 @@ package findings
 
 import "github.com/dpsight/dpsight/schemas"
 
-// expandable reports whether torch has expandable segments: by its settings as the agent read them, or since it maps
-// memory into segments, which torch does for no other segments. An imported snapshot has no settings, and a script
-// may change them later.
+// expandable reports whether torch uses expandable segments. The settings that the agent read tell it, or events that
+// map memory into segments, which only expandable segments have. An imported snapshot has no settings, and a script may
+// change its settings after the agent read them.
 func expandable(in *schemas.Tables) bool {
 	if e := in.Manifest.Environment; e != nil && e.AllocatorSettings["expandable_segments"] == true {
 		return true
@@ -17,7 +17,7 @@ func expandable(in *schemas.Tables) bool {
 	return false
 }
 
-// roundsUp reports whether torch's settings round requests up to a part of a power of two.
+// roundsUp reports whether the setting roundup_power2_divisions makes torch round requests up.
 func roundsUp(in *schemas.Tables) bool {
 	e := in.Manifest.Environment
 	if e == nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Found is what was found in runs.
+// Found has the findings of several runs.
 type Found struct {
 	Runs []Run
 }
 
-// Run has the findings of one run. Growth from step to step and what ended the run come first, then the other
-// findings by what they would save, then by size.
+// Run has the findings of one run. Memory that an exception keeps comes first, then growth from step to step, then the
+// request that ended the run. All other findings follow by what they would save, then by size.
 type Run struct {
 	identity.Identity
 	Findings []Finding
@@ -44,12 +44,12 @@ type Finding struct {
 	// Share is the size as a share of Of, one of the Of… constants; null without a size.
 	Share *float64
 	Of    string
-	// Line asked for more of the bytes than any other line of the script. It is nil if no line is known, or if
-	// OfBlocks says that the bytes are not bytes of blocks.
+	// Line is the line of the script that requested more of the bytes than any other line. It is nil if no line is
+	// known, or if OfBlocks is false: the finding is then not about bytes of blocks.
 	Line     *LinePart
 	OfBlocks bool
-	// Phase made more than half of the bytes, Module made more than half, and Holder keeps more than half. Phase,
-	// Module and Holder are each empty if no phase, module or holder has so large a part.
+	// Phase and Module are the phase and the module that requested more than half of the bytes, and Holder is what
+	// keeps more than half. Each is empty if none has so large a part.
 	Phase  string
 	Module *schemas.Module
 	Holder string
@@ -58,33 +58,36 @@ type Finding struct {
 	Cycle bool
 	// Edits lists the lines of the script to change, if they are known.
 	Edits []schemas.Line
-	// Caught is the line that caught an exception which keeps the bytes; nil if unknown.
+	// Caught is the line of the except clause for the exception that keeps the bytes; nil if unknown or if no exception
+	// does.
 	Caught *schemas.Line
-	// Facts are the check's own facts, of the type declared beside it; nil if the other fields are sufficient.
+	// Facts are further facts that only this check reports, of the type declared beside the check; nil if the other
+	// fields are sufficient.
 	Facts any
 	// SavesBytes is by how much the peak would fall: the peak reserved if Of concerns reserved, else the peak
 	// allocated. SavesMS is by how much a step would get shorter. SavesBytes and SavesMS are each null if unknown.
 	SavesBytes *int64
 	SavesMS    *float64
 	Confidence Confidence // of what it saves
-	// CostsMS is by how much a step would become longer, where a change that saves bytes is known to cost time.
+	// CostsMS is by how much a step would become longer with a change that saves bytes; nil unless such a cost is
+	// known.
 	CostsMS *float64
 	// Methods are the runs of other methods from which SavesBytes and SavesMS come; nil if these are bounds.
 	Methods *Methods
-	// Idle: a change would save nothing, since as much is allocated at another moment.
+	// Idle is true if a change would save nothing, since as much is allocated at another moment.
 	Idle bool
 
 	instead []string // the methods whose runs show what the change would save
 }
 
-// Highest is the highest recorded moment of a device. Highest is not the peak if torch counted more.
+// Highest is the highest recorded moment of a device. It is not the peak if torch's counter is higher.
 type Highest struct {
 	At             memory.Moment
 	AllocatedBytes int64
 	IsPeak         bool
 }
 
-// The findings.
+// The ids of findings; docs/findings.md describes each.
 const (
 	Growth             = "growth"
 	EvaluationGraphs   = "evaluation-graphs"
@@ -133,10 +136,10 @@ const (
 	PeakNotBrokenDown  = "peak-not-broken-down"
 )
 
-// Confidence tells how well the saving of a finding is known.
+// Confidence says whether the saving of a finding is measured, predicted, replayed, a bound or unknown.
 type Confidence string
 
-// How a saving is known.
+// The values of [Confidence].
 const (
 	NotKnown  Confidence = "unknown"   // no saving is told
 	Replayed  Confidence = "replayed"  // from a replay of all events without the blocks in question
@@ -146,23 +149,25 @@ const (
 	Predicted Confidence = "predicted" // by predicted runs without what the finding is about
 )
 
-// The whole that a finding's share refers to.
+// The values of [Finding.Of]: the whole that a finding's share refers to.
 const (
 	OfPeakAllocated = "peak_allocated"
 	OfPeakReserved  = "peak_reserved"
-	// If torch counted more than the events show, at a moment that was not recorded:
+	// The next two stand in place of the peak if torch counted more than the events show, at a moment that was not
+	// recorded.
 	OfHighestRecorded  = "highest_recorded" // allocated
 	OfRecordedReserved = "highest_recorded_reserved"
 	OfStep             = "step"
-	// torch's limit: the whole device including its CUDA context, or a lower one that the process has set
+	// OfLimit is the memory that torch may use: the whole device including its CUDA context, or a lower limit that the
+	// process has set.
 	OfLimit = "limit"
-	// the host memory of that kind that the process holds at its end
+	// OfHostMemory is the host memory, of the kind that the finding is about, that the process holds at its end.
 	OfHostMemory = "host_memory"
 )
 
 // Find merges the findings of each run and adds those that need several runs: repeats that disagree, and what other
-// methods of the same experiment cost. around are other runs to compare with, such as the rest of the store. A run
-// that is also among inspected counts once.
+// methods of the same experiment cost. around are other runs to compare with, such as the rest of the store. A run that
+// is in both lists counts once.
 func Find(inspected []Checked, around []analyze.Summary) Found {
 	var found Found
 	all := make([]analyze.Summary, 0, len(inspected)+len(around))
@@ -197,17 +202,18 @@ func Find(inspected []Checked, around []analyze.Summary) Found {
 	return found
 }
 
-// idle reports whether a change saves neither bytes nor time. [Methods] says if no other method saves any.
+// idle reports whether the advised change would save neither bytes nor time. A finding whose Methods name no better
+// method is not idle, since its text says so.
 func (f *Finding) idle() bool {
 	return f.SavesBytes != nil && *f.SavesBytes <= 0 && (f.SavesMS == nil || *f.SavesMS <= 0) &&
 		(f.Methods == nil || f.Methods.Best != nil)
 }
 
-// byWeight sorts findings. First comes memory that an exception keeps alive, then memory that grows from step to
-// step: no allocator setting helps against these two. Then comes what ended the run, then the larger share of bytes
-// or of a step saved, then the larger share. An upper bound of a saving counts half. A saving of reserved memory,
+// byWeight sorts findings. First comes memory that an exception keeps alive, then memory that grows from step to step:
+// no allocator setting helps against these two. Then comes what ended the run, then the larger share of bytes or of a
+// step saved, then the larger share. A saving that is only an upper bound counts half. A saving of reserved memory,
 // which torch can still use, also counts half. A saving of library workspaces counts a tenth, since a larger batch or
-// model does not enlarge them.
+// model does not enlarge workspaces.
 func byWeight(s *analyze.Summary) func(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
 		if failed, is := f.Facts.(OOMFacts); is && failed.Request.Fatal {
@@ -241,7 +247,7 @@ func byWeight(s *analyze.Summary) func(a, b Finding) int {
 // causes maps a finding to another finding that explains the same bytes.
 var causes = map[string]string{PerSample: PerSampleEmbedding, Cached: Fragmentation}
 
-// causesFirst puts a finding that tells the cause of most of another's bytes before it.
+// causesFirst moves a finding before another one if it explains at least half of the other finding's bytes.
 func causesFirst(list []Finding) {
 	for of, by := range causes {
 		effect := slices.IndexFunc(list, func(f Finding) bool { return f.ID == of })
@@ -255,11 +261,11 @@ func causesFirst(list []Finding) {
 	}
 }
 
-// OfReserved reports whether the finding concerns reserved memory instead of allocated.
+// OfReserved reports whether the finding's share refers to reserved memory instead of allocated.
 func (f *Finding) OfReserved() bool { return f.Of == OfPeakReserved || f.Of == OfRecordedReserved }
 
-// savedBytes returns the share of the run's peak that the finding would save, savedTime the share of a step. Each
-// share is 0 if unknown.
+// savedBytes returns what the finding's change would save as a share of the run's peak. savedTime returns it as a share
+// of a step's time. Each share is 0 if unknown.
 func savedBytes(s *analyze.Summary, f *Finding) float64 {
 	whole := s.PeakBytes
 	if f.OfReserved() {
@@ -296,7 +302,7 @@ func (f *Finding) ofStep(ms, step float64) {
 	}
 }
 
-// saves sets what a change would save, and how that is known. A negative saving counts as 0.
+// saves sets how many bytes the finding's change would save, and how that is known. A negative saving counts as 0.
 func (f *Finding) saves(bytes int64, known Confidence) {
 	f.SavesBytes, f.Confidence = new(max(bytes, 0)), known
 }

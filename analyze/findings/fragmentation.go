@@ -16,8 +16,8 @@ type FragmentationFacts struct {
 	Expandable       bool  // torch has expandable segments already: there is nothing to change
 }
 
-// fragmented sums by how much the highest reserved rose although as many bytes were free in the cache, only in pieces
-// too small.
+// fragmented sums the increases of the highest reserved for which as many bytes were free in the cache, but in pieces
+// that were too small.
 func (x *evidence) fragmented() []Finding {
 	r := x.highestReserved()
 	if r == nil || r.layout == nil {
@@ -61,8 +61,8 @@ func (x *evidence) fragmented() []Finding {
 	return []Finding{f}
 }
 
-// active lists the changes in the bytes of segments that blocks use, by event. A block is free when its free is
-// complete.
+// active lists, by event, the bytes of all blocks that are not yet free. A block counts until its free is completed,
+// which comes after the request to free it.
 func (x *evidence) active() []memory.Level {
 	out := make([]memory.Level, 0, 2*len(x.l.Allocs))
 	for _, a := range x.l.Allocs {
@@ -75,5 +75,6 @@ func (x *evidence) active() []memory.Level {
 	return out
 }
 
-// of reserved, grown although as much was free, and above the highest reserved allocated
+// fragmentedPercent is the least part of the highest reserved, in per cent, that must have grown although as much was
+// free, and that must exceed the highest allocated.
 const fragmentedPercent = 5

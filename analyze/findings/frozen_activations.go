@@ -10,8 +10,8 @@ import (
 const frozenPercent = 5 // of the peak, activations of frozen layers that nothing trained comes before
 
 // frozenActivations looks for activations that autograd holds for untrained layers before the first trained one. Such
-// activations serve only a gradient of the model's input. If no parameter gets a gradient, the script may want
-// exactly that gradient.
+// activations serve only a gradient of the model's input. If no parameter gets a gradient, the script may want exactly
+// the gradient of the input.
 func (x *evidence) frozenActivations() []Finding {
 	now, trained := x.stepOf(x.d.At.Event), x.trainedModules()
 	if now == nil || len(trained) == 0 {
@@ -52,7 +52,8 @@ func (x *evidence) frozenActivations() []Finding {
 	}
 	x.of(&f, held)
 	f.Facts = facts
-	// Without a graph each activation lives until the next layer has used it, so none is left when backward begins.
+	// Without a graph, each of these activations lives until the next layer has used it, so none is left when backward
+	// begins.
 	var voids []memory.Void
 	passes := x.backwardPasses()
 	for i, a := range x.l.Allocs {

@@ -14,27 +14,31 @@ import (
 const (
 	growthNamed       = 3 // categories and modules that are named
 	growthPartPercent = 5 // of the growth: smaller parts are not named
-	// of the growth, made in backward where gradients have a graph
+	// growthBackwardPercent is the part of a growth, in per cent, that backward must have made for the gradients to
+	// have a graph.
 	growthBackwardPercent = 10
-	// per cent by which another device must grow faster than a similar one to be reported in its place
+	// growthMorePercent is by how many per cent a device must grow more than a similar device to be reported in its
+	// place.
 	growthMorePercent = 1
 )
 
-// GrowthFacts are the facts of a [Growth] finding. The finding's bytes are the sum of what the steps added.
+// GrowthFacts are the facts of a [Growth] finding. The finding's bytes are what all steps of the series added together.
 type GrowthFacts struct {
 	*growth.Growth
-	// the largest parts of the growth: by how much categories grew, and the bytes made for modules in between
+	// Categories and Modules are the largest parts of the growth: by how much categories grew, and how much of the
+	// blocks made meanwhile belongs to modules.
 	Categories, Modules []NamedBytes
-	// bytes kept by views, and what the views show of these bytes; 0 if the kept bytes are not most of the growth
+	// BaseBytes are the bytes that views keep, and ViewBytes the part that the views show. Both are 0 unless most of
+	// the growth is kept by views.
 	BaseBytes, ViewBytes int64
-	// Devices is how many devices of the run were checked, and Alike how many others grow alike and by no more.
-	// Elsewhere says that the device is not the one with the highest peak.
+	// Devices is how many devices of the run were checked, and Alike how many other devices grow in the same way and by
+	// no more. Elsewhere is true if the growing device is not the one with the highest peak.
 	Devices, Alike int
 	Elsewhere      bool
 }
 
-// KeepsGraphs reports whether more than a quarter of the growth are activations, which only a graph of autograd
-// keeps.
+// KeepsGraphs reports whether more than a quarter of the growth is activations. Only a graph of autograd keeps
+// activations.
 func (x *GrowthFacts) KeepsGraphs() bool {
 	var all, activations int64
 	for _, p := range x.Categories {
@@ -52,9 +56,9 @@ type NamedBytes struct {
 	Bytes int64
 }
 
-// growth reports what every step, or pass, leaves behind, on each device of the run. One rank may keep what the other
-// ranks free, and that rank's peak need not be the highest. Devices that grow alike, because they run the same faulty
-// line, give one finding, about the one that grows most.
+// growth reports memory that every step, or pass, leaves behind, on each device of the run. One rank may keep what the
+// other ranks free, and that rank's peak need not be the highest. Devices that grow by the same line of the script give
+// one finding, about the device that grows most.
 func (x *evidence) growth() []Finding {
 	out := x.growthHere()
 	devices := x.run.Breakdown.Devices
@@ -91,8 +95,8 @@ func growsAlike(a, b *Finding) bool {
 	return a.Line == nil || a.Line.Line.File == b.Line.Line.File && a.Line.Line.Number == b.Line.Line.Number
 }
 
-// growthHere finds the growth on one device. The growth has a finding of its own if its keeper is known: the graph of
-// an evaluation, the graph of a step, or a graph through gradients.
+// growthHere finds the growth on one device. The finding has a special id if it is known what keeps the memory: the
+// graph of an evaluation, the graph of a step, or a graph through gradients.
 func (x *evidence) growthHere() []Finding {
 	g := x.grows
 	if g == nil {
@@ -145,8 +149,8 @@ func (x *evidence) growthHere() []Finding {
 	return []Finding{f}
 }
 
-// throughGradients reports whether backward itself makes a large part of the growth, and neither as gradients of
-// parameters nor as gradients that autograd frees as it proceeds. Then the gradients have a graph (create_graph).
+// throughGradients reports whether the gradients have a graph (create_graph). It tells so if backward makes a large
+// part of the growth that is neither gradients of parameters nor gradients that autograd frees as it proceeds.
 func (x *evidence) throughGradients(g *growth.Growth) bool {
 	var made int64
 	for i, a := range x.l.Allocs {
@@ -160,14 +164,14 @@ func (x *evidence) throughGradients(g *growth.Growth) bool {
 	return memory.AtLeast(made, g.Bytes(), growthBackwardPercent)
 }
 
-// state lists the categories that a model and its training keep from step to step on purpose.
+// state lists the categories that training keeps from step to step on purpose.
 var state = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.OptimizerState, schemas.Gradients,
 	schemas.SummedGradients, schemas.Workspace}
 
 // savesKept states how much lower the peak would be if nothing made by a step, or pass, outlived the next one. The
-// replay keeps a step's blocks during the step and the next one, since a name in the script may still refer to them.
-// So a change may save more. savesKept uses all events, since no tag is needed to tell when a block was made. copied:
-// what views show of it is kept, as a copy.
+// replay keeps a step's blocks during the step and the next one, since a name in the script may still refer to them. So
+// a change may save more than stated. savesKept uses all events, since no tag is needed to tell when a block was made.
+// If copied is true, the replay keeps a copy of what views show.
 func (x *evidence) savesKept(f *Finding, g *growth.Growth, copied bool) {
 	if !x.brokenDown() {
 		return
@@ -222,7 +226,7 @@ func (x *evidence) grown(from, to int64) (categories map[schemas.Category]int64,
 	return categories, modules
 }
 
-// largest are the largest parts of a whole.
+// largest returns the largest named parts of a whole, and leaves out small ones.
 func largest(parts map[string]int64, whole int64) (out []NamedBytes) {
 	keys := slices.SortedFunc(maps.Keys(parts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(parts[b], parts[a]), cmp.Compare(a, b))

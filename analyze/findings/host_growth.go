@@ -4,7 +4,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/hostmemory"
 )
 
-// Limits from which on the host's growth over the later half of the steps is reported.
+// The limits above which growth of host memory over the later half of the steps is reported.
 const (
 	hostGrowthBytes        = 16 << 20 // in all
 	hostGrowthBytesPerStep = 64 << 10
@@ -19,8 +19,8 @@ type HostGrowthFacts struct {
 	LastBytes int64
 }
 
-// hostGrowth checks the host memory of each process. If resident and page-locked memory grow, hostGrowth reports
-// page-locked memory: on some drivers it also counts as resident.
+// hostGrowth checks the host memory of each process. If both resident and page-locked memory grow, hostGrowth reports
+// only page-locked memory, since on some drivers it also counts as resident.
 func (x *evidence) hostGrowth() (out []Finding) {
 	run, err := hostmemory.Of(*x.in)
 	if err != nil {

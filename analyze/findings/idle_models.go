@@ -12,9 +12,9 @@ import (
 
 const idlePercent = 5 // of the peak, that would be saved if models existed only while they run
 
-// IdleModelsFacts are the facts of an [IdleModels] finding: the models that hold bytes at the peak but run only
-// before or after it, by the names of their roots. A name with a plus sign also stands for other models of its
-// class.
+// IdleModelsFacts are the facts of an [IdleModels] finding: the models that hold bytes at the peak but run only before
+// or after the peak, by the names of their root modules. A name with a plus sign also stands for other models of the
+// same class.
 type IdleModelsFacts struct{ Idle []NamedBytes }
 
 // idleModels looks for models that exist before they first run, or after they last ran, while another model makes the
@@ -69,8 +69,8 @@ func (x *evidence) idleModels() []Finding {
 	return []Finding{f}
 }
 
-// rootRuns returns the events from a root's first call to its last, extended to whole steps. Roots are told apart
-// by names ("Sequential#2") only if several models have one class.
+// rootRuns returns, for each root module, the events from its first call to its last, extended to whole steps. Roots
+// have distinct names ("Sequential#2") only if several models have the same class.
 func (x *evidence) rootRuns() map[string]memory.Span {
 	runs := map[string]memory.Span{}
 	for _, a := range x.l.Allocs {
@@ -93,7 +93,7 @@ func (x *evidence) rootRuns() map[string]memory.Span {
 
 // blockRoots returns the root that each block belongs to as a parameter, a gradient or state; "" for other blocks. A
 // model that had not run when its parameters were named may carry another model's name. Then blocks of both models
-// share a name. Such blocks count as both models', from the first call of either model to the last.
+// share a name. The name's span covers the calls of both models, from the first call of either to the last.
 func (x *evidence) blockRoots(runs map[string]memory.Span) []string {
 	roots, alive := make([]string, len(x.l.Allocs)), map[string]int{} // number of blocks with a name at the peak
 	named, shared := map[string]bool{}, map[string]bool{}
@@ -134,7 +134,8 @@ func (x *evidence) blockRoots(runs map[string]memory.Span) []string {
 	return roots
 }
 
-// rootOf returns the model in a path or a parameter's name, if the run has several of its class.
+// rootOf returns the root module that a path or a parameter's name begins with, if the run has several models of its
+// class.
 func rootOf(path string) string {
 	root, _, _ := strings.Cut(path, ".")
 	if !strings.Contains(root, "#") {

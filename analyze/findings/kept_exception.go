@@ -11,8 +11,8 @@ import (
 
 const exceptionPercent = 5 // of the peak, kept by the frames of an exception
 
-// keptException looks for blocks that the frames of an exception keep, at the look that found most of them. The
-// exception has ended the function, so all that the function had is kept for nothing.
+// keptException looks for blocks that the frames of an exception keep, at the search for holders that found most of
+// them. The exception has ended the function, so its local variables are kept for nothing.
 func (x *evidence) keptException() []Finding {
 	live := func(a *schemas.Allocation, event int64) int64 {
 		if h := x.exceptionOf(a); h == nil || h.Since > event || !a.LiveAt(event) {
@@ -58,16 +58,16 @@ func (x *evidence) keptException() []Finding {
 	f.Caught = source.Files(x.in.Sources).Caught(f.Holder)
 	f.Facts = HeldFacts{Blocks: blocks}
 	x.savesWithout(&f, voids, []memory.Span{{From: -1, To: 1 << 62}}, AtLeast)
-	// If the failed try itself made the peak, releasing its frames hardly lowers it.
+	// If the try that failed also made the peak, releasing its frames hardly lowers the peak.
 	if f.SavesBytes != nil && !memory.AtLeast(*f.SavesBytes, x.d.AllocatedBytes, exceptionPercent) {
 		f.SavesBytes, f.Confidence = nil, NotKnown
 	}
 	return []Finding{f}
 }
 
-// failedBefore returns the last failed request while a block lived and before a look for holders: the failure ended
-// the block's function. Other exceptions leave no event. Such an exception came, at the latest, at the end of the
-// step that made the block.
+// failedBefore returns the event from which an exception has kept a block: that of the last failed request while the
+// block lived and before the search for holders. Other exceptions leave no event. Such an exception came, at the
+// latest, at the end of the step that made the block.
 func (x *evidence) failedBefore(a *schemas.Allocation, event int64) int64 {
 	last := event
 	if step := x.stepOf(a.AllocSeq); step != nil {
@@ -82,8 +82,8 @@ func (x *evidence) failedBefore(a *schemas.Allocation, event int64) int64 {
 	return last
 }
 
-// exceptionOf returns the look that found a block to be kept by the frames of an exception; nil if no look found
-// that, or if a later look found another holder.
+// exceptionOf returns the holder of a block if the last search for holders found that the frames of an exception keep
+// the block; otherwise nil.
 func (x *evidence) exceptionOf(a *schemas.Allocation) *memory.Holder {
 	if h := x.holders.Of(a); h != nil && h.Kind == schemas.HeldByException {
 		return h

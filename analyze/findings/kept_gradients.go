@@ -18,8 +18,9 @@ type KeptGradientsFacts struct {
 	Opacus      bool  // the script had loaded Opacus
 }
 
-// gradients looks for .grad that outlives its step: gradients that the optimizer has used, still there when the next
-// forward pass begins. Unlike what [memory.KeptGradients] counts, zero_grad may free them later.
+// gradients looks for .grad that outlives its step: gradients that the optimizer has used and that are still allocated
+// when the next forward pass begins. zero_grad may free these gradients later, unlike the gradients in
+// [memory.KeptGradients].
 func (x *evidence) gradients() []Finding {
 	spans := memory.TaggedSpans(x.in, x.p)
 	forwards := firstForwards(x.in, x.p)
@@ -35,7 +36,7 @@ func (x *evidence) gradients() []Finding {
 	if at < 0 {
 		return nil
 	}
-	// A bucket that DDP copies gradients into lives as long as DDP, and no zero_grad frees the bucket.
+	// A bucket into which DDP copies gradients lives as long as DDP, and no zero_grad frees the bucket.
 	counted, held := x.countedAfter(at, schemas.Gradients), int64(0)
 	kept := func(i int, a *schemas.Allocation) int64 {
 		if bucket, gradient := x.bucketOrGradient(i); bucket && !gradient {
@@ -64,9 +65,9 @@ func (x *evidence) gradients() []Finding {
 	return []Finding{f}
 }
 
-// unused returns the events from which on gradients are held for nothing. For each step's first forward pass these
-// are two events: the end of the last optimizer before the pass, and the beginning of the pass. A zero_grad in
-// between may write to the gradients. A frozen encoder or a validation in between runs while the gradients are held.
+// unused returns the events from which on gradients are held for nothing. For each step's first forward pass, unused
+// returns two events: the end of the last optimizer before the pass, and the beginning of the pass. Between the two, a
+// zero_grad may write to the gradients, or a validation may run while the gradients are held.
 func unused(in *schemas.Tables, p identity.Place, forwards map[int64]int64) (out []int64) {
 	known := memory.PhasesWithBytes(in)
 	for _, forward := range forwards {
@@ -86,7 +87,7 @@ func unused(in *schemas.Tables, p identity.Place, forwards map[int64]int64) (out
 	return slices.Compact(out)
 }
 
-// firstForwards gives for each recorded step the event after which its first forward pass begins.
+// firstForwards returns, for each recorded step, the event after which the step's first forward pass begins.
 func firstForwards(in *schemas.Tables, p identity.Place) map[int64]int64 {
 	out, known := map[int64]int64{}, memory.PhasesWithBytes(in)
 	for i := range in.Phases {

@@ -14,8 +14,8 @@ type ViewFacts struct {
 	BaseBytes, ViewBytes int64
 }
 
-// keptViews looks for blocks that only views keep, where the views show only a part: a copy of the part would free
-// the rest. If such blocks add up from step to step, the finding is a growth.
+// keptViews looks for blocks that only views keep, where the views show only a part of the block: a copy of that part
+// would let the block be freed. If such blocks add up from step to step, the check for growth reports them instead.
 func (x *evidence) keptViews() []Finding {
 	if x.grows != nil {
 		return nil
@@ -45,7 +45,7 @@ func (x *evidence) keptViews() []Finding {
 		if end == 0 {
 			end = 1 << 62
 		}
-		// Before the look for holders, another holder may have kept the whole block.
+		// Before the search that found the view, another holder may have kept the whole block.
 		voids = append(voids, memory.Void{From: x.holders.Of(a).Since, To: end, Bytes: a.BlockBytes - x.viewed(a)})
 		return a.BlockBytes
 	})

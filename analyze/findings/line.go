@@ -8,18 +8,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A LinePart is what one line of the script asked for of a finding's bytes.
+// A LinePart is the part of a finding's bytes that one line of the script requested.
 type LinePart struct {
 	Line  *schemas.Line
 	Bytes int64
 }
 
-// part is how many bytes of block i a finding is about.
+// part returns how many bytes of block i belong to a finding.
 type part func(i int, a *schemas.Allocation) int64
 
-// line determines which line of the script asked for most of a finding's bytes. part says how many bytes of each
-// block belong to the finding. line also sets the phase and the module that made the bytes, and what holds the bytes,
-// each if it is the same for most of the bytes.
+// line sets the line of the script that requested most of a finding's bytes. part says how many bytes of each block
+// belong to the finding. line also sets the phase and the module that requested the bytes, and the holder that keeps
+// them, each only if it is the same for more than half of the bytes.
 func (x *evidence) line(f *Finding, part part) {
 	f.OfBlocks = true
 	by, phases, modules := map[int64]int64{}, map[string]int64{}, map[int64]int64{}
@@ -56,8 +56,8 @@ func (x *evidence) line(f *Finding, part part) {
 	}
 }
 
-// holder returns what keeps a block, as the agent found it, or else the script's name for it after an event; "" if
-// unknown.
+// holder returns what keeps a block: the holder that the agent found, or else the script's name for the block just
+// after an event; "" if neither is known.
 func (x *evidence) holder(i int, event int64) string {
 	if h := x.holders.Of(x.l.Allocs[i]); h != nil {
 		return grouping.HolderName(h)
@@ -87,12 +87,12 @@ func mostOf[K comparable](by map[K]int64, all int64) (most K) {
 	return most
 }
 
-// counted are the bytes of the blocks that count at the peak under one of the categories.
+// counted returns a part with the bytes of blocks that count under one of the categories at the peak.
 func (x *evidence) counted(categories ...schemas.Category) part {
 	return x.countedAfter(x.d.At.Event, categories...)
 }
 
-// countedAfter are the bytes of the blocks that count under one of the categories just after an event.
+// countedAfter returns a part with the bytes of blocks that count under one of the categories just after an event.
 func (x *evidence) countedAfter(event int64, categories ...schemas.Category) part {
 	places := map[int]bool{}
 	for _, c := range categories {
@@ -109,7 +109,7 @@ func (x *evidence) countedAfter(event int64, categories ...schemas.Category) par
 	}
 }
 
-// where limits a part to the blocks for which want is true.
+// where limits a part to the blocks that want accepts.
 func (p part) where(want func(a *schemas.Allocation) bool) part {
 	return func(i int, a *schemas.Allocation) int64 {
 		bytes := p(i, a)

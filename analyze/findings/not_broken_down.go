@@ -9,7 +9,7 @@ const latePercent = 0.1 // of the peak, that the breakdown does not reach
 // NotBrokenDownFacts are the facts of a [PeakNotBrokenDown] finding.
 type NotBrokenDownFacts struct{ PeakBytes int64 }
 
-// notBrokenDown looks for a peak that came when no event was recorded.
+// notBrokenDown reports a peak at a moment when no events were recorded.
 func (x *evidence) notBrokenDown() []Finding {
 	whole, peak := x.d.AllocatedBytes, x.run.PeakBytes
 	if peak == nil || !memory.AtLeast(*peak-whole, *peak, latePercent) {

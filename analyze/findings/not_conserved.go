@@ -8,7 +8,7 @@ import (
 // NotConservedFacts are the facts of a [NotConserved] finding. Its bytes are the residue.
 type NotConservedFacts struct{ Conservation *memory.Conservation }
 
-// notConserved looks for a recording that replay and the allocator's counters do not agree on.
+// notConserved reports a recording for which replayed bytes differ from torch's counters.
 func (x *evidence) notConserved() []Finding {
 	c := &x.d.Conservation
 	if c.Verdict == schemas.Exact {

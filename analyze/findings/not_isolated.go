@@ -8,7 +8,7 @@ import (
 // NotIsolatedFacts are the facts of a [NotIsolated] finding.
 type NotIsolatedFacts struct{ schemas.Isolation }
 
-// notIsolated looks for a run with timed steps at whose beginning the GPU was not known to be free.
+// notIsolated reports a run with timed steps if the GPU was not known to be free when the run began.
 func (x *evidence) notIsolated() []Finding {
 	i := x.in.Manifest.Isolation
 	if t := timing.Of(x.in); len(t.Steps) == 0 || i == nil || i.Verified || i.Reason == "" {

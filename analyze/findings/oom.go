@@ -11,7 +11,7 @@ type OOMFacts struct {
 	Expandable bool // torch has expandable segments already
 }
 
-// failures gives a finding for each allocation that failed.
+// failures returns a finding for each failed request for memory that the run's summary lists.
 func (x *evidence) failures() (out []Finding) {
 	for _, r := range memory.FailedRequests(x.in, x.ledgers) {
 		f := Finding{ID: OOM, Device: &r.Device, Rank: &r.Rank, Facts: OOMFacts{&r, expandable(x.in)}}

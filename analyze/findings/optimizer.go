@@ -7,9 +7,9 @@ import (
 
 const optimizerPercent = 5 // of the peak, temporaries of the optimizer's step
 
-// optimizer checks whether the peak lies in the optimizer: torch's foreach implementations hold temporaries as large
-// as all parameters. The category optimizer temporaries also has temporaries of adding noise, which no other
-// optimizer would avoid.
+// optimizer checks whether the peak lies in the optimizer: torch's foreach implementations hold temporaries as large as
+// all parameters. The category optimizer temporaries also contains temporaries of adding noise, which another optimizer
+// would not avoid, so they do not count.
 func (x *evidence) optimizer() []Finding {
 	own := func(a *schemas.Allocation) bool { return a.Phase == schemas.PhaseOptimizer }
 	held, whole := x.bytesAtPeak(schemas.OptimizerTemporaries, own), x.d.AllocatedBytes

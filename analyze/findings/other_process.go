@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// otherProcess counts the timed steps in which another process was on the GPU.
+// otherProcess reports timed steps during which another process was on the GPU.
 func (x *evidence) otherProcess() []Finding {
 	t := timing.Of(x.in)
 	shared, sampled, _ := timing.During(x.in, &t, func(m *schemas.Sample) (known, yes bool, mask int64) {

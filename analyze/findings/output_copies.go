@@ -13,22 +13,24 @@ const (
 	lossChunks    = 8 // of a loss that is computed in parts
 )
 
-// dependable lists the categories in which a copy of an output may be. Categories of parameters are not among them.
+// dependable lists the categories under which a copy of the model's output may count. A block of the same size under
+// another category, such as parameters, is no copy.
 var dependable = []schemas.Category{schemas.Activations, schemas.HookActivations, schemas.StoredBackprops,
 	schemas.ClipTemporaries, schemas.Outputs,
 	schemas.ActivationGradients, schemas.ForwardTemporaries, schemas.Other}
 
-// OutputCopiesFacts are the facts of an [OutputCopies] finding. The saving assumes a loss computed in Parts parts.
+// OutputCopiesFacts are the facts of an [OutputCopies] finding. The saving assumes that the script computes its loss in
+// Parts parts.
 type OutputCopiesFacts struct {
 	SizeBytes     int64 // of the largest output
 	Copies, Parts int
 }
 
-// outputs looks for several copies of the model's output at the peak: the logits of a language model, their softmax,
+// outputs looks for several copies of the model's output at the peak: the logits of a language model, their softmax and
 // its gradient, each once more if the loss computes in fp32. A copy is a block of the output's size, or of twice that
-// size. The loss, the head, the model itself or no module made the copy, in the step of the peak or in the peak's
-// pass outside of all steps. A block from an earlier step is kept by something else, and computing the loss in parts
-// does not free it. An output that no module made does not belong to a head.
+// size. The copy must be made in the step of the peak, or in the evaluation pass of a peak outside all steps, by the
+// loss, the head, the model itself or no module. Something else keeps a block from an earlier step, and computing the
+// loss in parts does not free it. If no module made the output, there is no head.
 func (x *evidence) outputs() []Finding {
 	size := x.outputBytes()
 	if size == 0 {
@@ -46,7 +48,7 @@ func (x *evidence) outputs() []Finding {
 		if step == nil { // made by neither a step nor a pass
 			continue
 		}
-		// Something other than head and loss keeps a block that outlives its step.
+		// If a block outlives its step, something other than the head and the loss keeps it.
 		end := step.To + 1
 		if a.FreeRequestedSeq > 0 {
 			end = min(end, a.FreeRequestedSeq)
@@ -76,9 +78,8 @@ func (x *evidence) outputs() []Finding {
 	return []Finding{f}
 }
 
-// outputBytes returns the size of the model's largest output in the step of the peak; 0 if unknown. A script that
-// calls parts of a model, or several models, one after another has an output of each part. The last part's output
-// counts as the model's.
+// outputBytes returns the size of the model's largest output in the step of the peak; 0 if unknown. If a script calls
+// parts of a model, or several models, one after another, the output of the last part counts as the model's.
 func (x *evidence) outputBytes() (size int64) {
 	now := x.stepOf(x.d.At.Event)
 	if now == nil {
@@ -108,7 +109,7 @@ func (x *evidence) outputBytes() (size int64) {
 }
 
 // stepOf returns the evaluation pass that an event belongs to, or else the step; nil if the event is in neither. The
-// step in which a run died follows the completed steps.
+// events after the completed steps are the step in which the run died.
 func (x *evidence) stepOf(seq int64) *memory.Span {
 	if x.within == nil {
 		x.within = []memory.Span{}

@@ -9,7 +9,7 @@ import (
 
 const ownHooksPercent = 1 // of the peak, held by DP hooks and nothing else
 
-// bookKeeping are the methods that use activations after backward.
+// bookKeeping are the methods that still use activations after backward has ended.
 var bookKeeping = []string{"bk", "flash_bk"}
 
 // OwnHooksFacts are the facts of an [OwnHooks] finding.
@@ -19,7 +19,7 @@ type OwnHooksFacts struct {
 	Needed  bool // the method needs these activations until it has clipped
 }
 
-// ownHooks looks at activations that the hooks of a DP method hold and nothing else does.
+// ownHooks reports activations that only the hooks of a DP method hold.
 func (x *evidence) ownHooks() []Finding {
 	c := x.d.Category(schemas.HookActivations)
 	own := c.HeldBytes - c.SharedBytes

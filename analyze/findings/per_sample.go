@@ -14,7 +14,7 @@ type PerSampleFacts struct {
 	Layerwise bool // the method never holds the per-sample gradients of all layers
 }
 
-// perSample looks at the per-sample gradients of all layers.
+// perSample reports the per-sample gradients that all layers together hold at the peak.
 func (x *evidence) perSample() []Finding {
 	whole := x.d.AllocatedBytes
 	held := x.bytesOf(schemas.PerSampleGradients)

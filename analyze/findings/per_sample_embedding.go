@@ -11,8 +11,8 @@ const perSampleEmbedPercent = 2 // of the peak, for per-sample gradients of embe
 // PerSampleEmbeddingFacts are the facts of a [PerSampleEmbedding] finding.
 type PerSampleEmbeddingFacts struct{ Largest *schemas.Module }
 
-// perSampleEmbedding is a separate finding: an embedding's per-sample gradient has a whole table for each sample,
-// although a sample touches only as many rows as it has tokens.
+// perSampleEmbedding reports the per-sample gradients of embeddings. Such a gradient has a whole table for each sample,
+// although a sample uses only as many rows as it has tokens.
 func (x *evidence) perSampleEmbedding() []Finding {
 	place := memory.CategoryPlace(schemas.PerSampleGradients)
 	var held, largest int64
@@ -49,7 +49,7 @@ func (x *evidence) perSampleEmbedding() []Finding {
 	return []Finding{f}
 }
 
-// embedding returns the embedding whose per-sample gradient block i is; nil if there is none.
+// embedding returns the embedding whose per-sample gradient is in block i, or nil if the block is no such gradient.
 func (x *evidence) embedding(i int) *schemas.Module {
 	for _, o := range x.l.Owners[i] {
 		if o.Category != schemas.PerSampleGradients {

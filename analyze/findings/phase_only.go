@@ -10,7 +10,7 @@ const phaseOnlyPercent = 5 // of the peak, known by the phase of birth only
 // PhaseOnlyFacts are the facts of a [PhaseOnly] finding.
 type PhaseOnlyFacts struct{ Largest NamedBytes }
 
-// phaseOnly looks for bytes about which only the phase of their birth is known.
+// phaseOnly reports bytes whose category is known only from the phase in which they were allocated.
 func (x *evidence) phaseOnly() []Finding {
 	whole := x.d.AllocatedBytes
 	var phaseOnly int64

@@ -10,16 +10,16 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Experiment pools the findings of the repeats of one experiment, each finding once. Run represents the repeats: the
-// first one recorded in full, else the first. A run that did not end well is not pooled.
+// Experiment pools the findings of all repeats of one experiment, so that each finding appears once. Run represents the
+// repeats: the first repeat recorded in full, else the first repeat. A run that did not end well is not pooled.
 type Experiment struct {
 	Run      *Run
 	RunIDs   []string
 	Findings []Pooled
 }
 
-// Pooled is a finding as the first of the repeats has it. The run that represents all repeats comes before the
-// others.
+// Pooled is a finding that some of an experiment's repeats have. Its figures come from the representing run if that has
+// the finding, else from the first repeat that has it.
 type Pooled struct {
 	Finding
 	RunID     string
@@ -27,8 +27,8 @@ type Pooled struct {
 	Low, High *float64 // range of the finding's sizes in these repeats: milliseconds, else bytes; nil without a size
 }
 
-// Experiments pools the findings that all repeats share, so that they are not repeated for each run. Runs keep
-// their own findings.
+// Experiments pools the findings of each experiment's repeats, so that a report shows each finding once. The runs in d
+// keep their own findings.
 func (d *Found) Experiments() []Experiment {
 	var out []Experiment
 	at := map[string]int{}
@@ -59,7 +59,7 @@ func (d *Found) Experiments() []Experiment {
 	return out
 }
 
-// add takes the findings of one more run.
+// add adds the findings of one more run to the pool.
 func (x *Experiment) add(r *Run) {
 	before, counted := len(x.Findings), map[int]bool{}
 	for i := range r.Findings {
@@ -84,7 +84,7 @@ func (x *Experiment) add(r *Run) {
 	}
 }
 
-// like reports whether a finding of another run is the same one.
+// like reports whether two findings of different runs are about the same thing.
 func (f *Finding) like(o *Finding) bool {
 	return f.ID == o.ID && (f.Device == nil) == (o.Device == nil) && (f.Device == nil || *f.Device == *o.Device &&
 		*f.Rank == *o.Rank)
@@ -98,9 +98,8 @@ func (f *Finding) size() *float64 {
 	return compare.Whole(f.Bytes)
 }
 
-// repeatsOf returns, by the id of each run that ended well, the runs of its experiment that ended well: their
-// findings are pooled. A bare run is not pooled if its experiment's suite did not ask for the run: somebody made it
-// to be looked at alone.
+// repeatsOf returns, for the id of each run that ended well, all runs of its experiment that ended well. Their findings
+// are pooled. A bare run that no suite asked for is not pooled, since somebody made it to look at it alone.
 func repeatsOf(all []analyze.Summary) map[string][]*analyze.Summary {
 	var good []*analyze.Summary
 	for i := range all {

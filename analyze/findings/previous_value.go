@@ -10,9 +10,9 @@ import (
 
 const previousPercent = 5 // of the peak, previous values that a name still refers to while the next ones are made
 
-// previousValues looks for values that a name still refers to while its line makes the next value, such as the batch
-// of the pass before. Python releases the old value when the name is assigned, after the new one exists. Only values
-// made between passes count: the next pass needs a state that a pass hands on.
+// previousValues looks for old values that a name in the script still refers to while its line makes the next value,
+// such as the batch of the pass before. Python releases the old value only when the name is assigned, after the new
+// value exists. Values made within a pass do not count, since the next pass may need them.
 func (x *evidence) previousValues() []Finding {
 	done := x.workEnds()
 	type source struct{ line, bytes int64 }
@@ -59,14 +59,14 @@ func (x *evidence) previousValues() []Finding {
 	return []Finding{f}
 }
 
-// named reports whether a name in the script itself was found to keep a block, and no list, graph or exception
-// does.
+// named reports whether a plain variable of the script was found to keep a block, and not a list, a graph or an
+// exception.
 func (x *evidence) named(a *schemas.Allocation) bool {
 	h := x.holders.Of(a)
 	return h != nil && h.Kind == schemas.HeldByPython && h.Path != "" && !strings.ContainsAny(h.Path, "[→")
 }
 
-// workEnds are the events at which passes and updates end, in their order.
+// workEnds returns the events at which forward passes, backward passes and optimizer updates end, in order.
 func (x *evidence) workEnds() (ends []int64) {
 	for i := range x.in.Phases {
 		p := &x.in.Phases[i]

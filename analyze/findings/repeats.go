@@ -28,8 +28,8 @@ type RepeatsTimeFacts struct {
 	Low, High, Median float64
 }
 
-// repeatsDisagree compares a run with the repeats of its experiment, which include the run. The first of the repeats
-// gets the finding.
+// repeatsDisagree reports that the repeats of a run's experiment differ in peak or time. repeats includes the run. Only
+// the first of the repeats gets the finding.
 func repeatsDisagree(s *analyze.Summary, repeats []*analyze.Summary) []Finding {
 	if len(repeats) < 2 || repeats[0].RunID != s.RunID {
 		return nil
@@ -50,7 +50,7 @@ func repeatsDisagree(s *analyze.Summary, repeats []*analyze.Summary) []Finding {
 		}
 	}
 	if peaks > 1 {
-		// the certain difference, if a peak is bounded
+		// If a peak is bounded, this is the difference that is certain.
 		if d := *high.PeakBytes - *low.PeakAtMost(); memory.AtLeast(d, *low.PeakAtMost(), repeatsPeakPercent) {
 			f := Finding{ID: RepeatsPeak}
 			f.of(d, *low.PeakAtMost(), OfPeakAllocated)

@@ -11,10 +11,10 @@ import (
 
 const retainedPercent = 5 // of the peak, activations that backward made and no later backward pass used
 
-// retainedGraph looks for a backward pass that made a graph of its own for a second derivative that is never
-// computed: what backward made is saved for another backward pass, but is freed before such a pass begins. A backward
-// pass that makes a graph also frees no activation as it proceeds. What a checkpoint recomputes is freed before the
-// pass ends.
+// retainedGraph looks for backward passes that record a graph for a second derivative that the script never computes.
+// Such a pass saves blocks for another backward pass, but they are freed before another pass begins. A backward pass
+// that records a graph also frees no activation as it proceeds. Blocks that a checkpoint recomputes do not count, since
+// they are freed before the pass ends.
 func (x *evidence) retainedGraph() []Finding {
 	passes := x.backwardPasses()
 	unused := func(a *schemas.Allocation) bool { return madeForNobody(a, passes) }
@@ -26,7 +26,7 @@ func (x *evidence) retainedGraph() []Finding {
 	return []Finding{*f}
 }
 
-// backwardPasses are the events of all backward passes, in their order.
+// backwardPasses returns the ranges of events of all backward passes, in order.
 func (x *evidence) backwardPasses() (passes []memory.Span) {
 	for i := range x.in.Phases {
 		p := &x.in.Phases[i]
@@ -38,8 +38,8 @@ func (x *evidence) backwardPasses() (passes []memory.Span) {
 	return passes
 }
 
-// madeForNobody reports whether a backward pass has made a block that lives on, and is freed before the next pass
-// begins.
+// madeForNobody reports whether a backward pass made a block that outlives the pass and is freed before the next
+// backward pass begins.
 func madeForNobody(a *schemas.Allocation, passes []memory.Span) bool {
 	i := sort.Search(len(passes), func(i int) bool { return passes[i].To >= a.AllocSeq })
 	return i < len(passes) && passes[i].From < a.AllocSeq && a.FreeRequestedSeq > passes[i].To &&

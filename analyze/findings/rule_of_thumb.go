@@ -21,14 +21,14 @@ type RuleOfThumbFacts struct {
 	Adam     bool         // the optimizer's state has the size of two moments
 }
 
-// A RulePart is a category at its own highest, and at the peak.
+// A RulePart has a category's bytes at the category's own maximum, and at the peak.
 type RulePart struct {
 	Category        schemas.Category
 	MaxBytes, Bytes int64
 }
 
-// ruleOfThumb compares parameters + gradients + 2 × parameters (Adam) + activations with the peak: each part at its
-// own maximum, as a user who measures one part alone would see it.
+// ruleOfThumb compares the peak with the sum of parameters, gradients, 2 × parameters (Adam's state) and activations.
+// Each part counts at its own maximum, as a user who measures one part alone would see it.
 func (x *evidence) ruleOfThumb() []Finding {
 	whole := x.d.AllocatedBytes
 	parts := []schemas.Category{schemas.Parameters, schemas.Gradients, schemas.OptimizerState, schemas.Activations}

@@ -13,13 +13,12 @@ const scriptPercent = 5 // of the peak, tensors of the script that are there fro
 // ScriptTensorsFacts are the facts of a [ScriptTensors] finding: the names that keep most of the bytes.
 type ScriptTensorsFacts struct{ Names []NamedBytes }
 
-// fewSteps is how many steps are needed to distinguish what the first step keeps for good from what it leaves for
-// the next one.
+// fewSteps is how many steps are needed to distinguish blocks that the first step keeps for good from blocks that it
+// leaves only until the next step.
 const fewSteps = 3
 
-// scriptTensors looks for tensors that names in the script keep from the first step, or earlier, to the end of the
-// last: a data set, leftovers of set-up, or a cache that the first forward pass fills. No setting of a step changes
-// how long they are kept.
+// scriptTensors looks for tensors that variables of the script keep from the first step, or earlier, to the end of the
+// last step: a data set, leftovers of set-up, or a cache that the first forward pass fills.
 func (x *evidence) scriptTensors() []Finding {
 	var steps []*schemas.Step
 	for i := range x.in.Steps {
@@ -63,7 +62,8 @@ func (x *evidence) scriptTensors() []Finding {
 	return []Finding{f}
 }
 
-// keeper returns the name that keeps block i at the peak; "" if C++ keeps it, or if no name is known.
+// keeper returns the script's name that keeps block i at the peak; "" if only C++ keeps the block, or if no name is
+// known.
 func (x *evidence) keeper(i int) string {
 	if h := x.holders.Of(x.l.Allocs[i]); h != nil && !slices.Contains([]schemas.HolderKind{schemas.HeldByPython,
 		schemas.HeldByGraph}, h.Kind) {

@@ -12,8 +12,8 @@ const (
 	sharedPercent = 50 // of what DP hooks hold, held by others too
 )
 
-// sharedHooks computes the real cost of the activations that a DP method's hooks capture, when other owners hold
-// most of them.
+// sharedHooks reports what the activations that a DP method's hooks capture really cost, if other owners also hold most
+// of these activations.
 func (x *evidence) sharedHooks() []Finding {
 	c := x.d.Category(schemas.HookActivations)
 	if !memory.AtLeast(c.HeldBytes, x.d.AllocatedBytes, hooksPercent) ||
@@ -34,7 +34,8 @@ func (x *evidence) sharedHooks() []Finding {
 	return []Finding{f}
 }
 
-// HookFacts are the facts of a [SharedHooks] finding: what the hooks hold, and how much of it others hold too.
+// HookFacts are the facts of a [SharedHooks] finding: how many bytes hooks hold, and how many of these bytes other
+// owners, or autograd, hold too.
 type HookFacts struct{ HeldBytes, SharedBytes, AutogradBytes int64 }
 
 func hookFacts(c *memory.CategoryBytes) HookFacts {

@@ -13,7 +13,7 @@ type SlackFacts struct {
 	RoundsUp   bool // roundup_power2_divisions is set
 }
 
-// slack looks at the bytes that blocks have beyond their requests.
+// slack reports the bytes by which blocks at the peak exceed their requests.
 func (x *evidence) slack() []Finding {
 	held, whole := x.bytesOf(schemas.Slack), x.d.AllocatedBytes
 	if !memory.AtLeast(held, whole, slackPercent) {

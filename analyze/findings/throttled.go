@@ -10,7 +10,7 @@ type ThrottledFacts struct {
 	Reasons int64
 }
 
-// throttled counts the timed steps in which the GPU was slowed down.
+// throttled reports timed steps in which the GPU's clock was slowed down.
 func (x *evidence) throttled() []Finding {
 	t := timing.Of(x.in)
 	slowed, sampled, reasons := timing.During(x.in, &t, timing.Throttling)

@@ -6,16 +6,16 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// BesideFacts are the facts of an [OtherProcess] finding. They compare the timed steps in which something happened
-// with the other sampled steps.
+// BesideFacts are the facts of an [OtherProcess] finding. They compare the timed steps in which another process was on
+// the GPU with the other sampled steps.
 type BesideFacts struct {
 	Steps, Sampled int
 	Clock          string
 	Medians        *[2]float64 // of the steps in which it happened, and of the others; nil without enough of both
 }
 
-// againstOthers compares the median of the listed steps with the median of the other sampled steps, if both have
-// enough values.
+// againstOthers compares the median time of the listed steps with the median time of the other sampled steps, if both
+// groups have enough steps.
 func (f *Finding) againstOthers(t *timing.Times, listed, sampled []int) BesideFacts {
 	beside := BesideFacts{Steps: len(listed), Sampled: len(sampled), Clock: t.Clock}
 	var with, without []int64

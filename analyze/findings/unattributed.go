@@ -14,7 +14,8 @@ type UnattributedFacts struct {
 	BetweenBytes              int64 // of the untraced bytes, made between windows; the rest was live before recording
 }
 
-// unattributed checks bytes without an owner and the reason: no rule applies, or their birth was not recorded.
+// unattributed reports bytes without an owner and the reason: no rule applies (other), or their allocation was not
+// recorded (untraced).
 func (x *evidence) unattributed() []Finding {
 	other, untraced := x.bytesOf(schemas.Other), x.bytesOf(schemas.Untraced)
 	if !memory.AtLeast(other+untraced, x.d.AllocatedBytes, unattributedPercent) {
@@ -27,7 +28,8 @@ func (x *evidence) unattributed() []Finding {
 	return []Finding{f}
 }
 
-// untracedBetween is what of the untraced bytes was allocated between two windows of recorded steps.
+// untracedBetween returns how many of the untraced bytes at the peak were allocated between two windows of recorded
+// steps.
 func (x *evidence) untracedBetween() (bytes int64) {
 	for i, a := range x.l.Allocs {
 		if !a.LiveAt(x.d.At.Event) || grouping.Unseen(a) != grouping.BetweenWindows {

@@ -20,7 +20,7 @@ type UnsteadyFacts struct {
 	Clock             string
 }
 
-// unsteady looks at how far the timed steps lie apart.
+// unsteady reports timed steps whose times differ too much between the tenth and the ninetieth percentile.
 func (x *evidence) unsteady() []Finding {
 	t := timing.Of(x.in)
 	if len(t.Steps) < leastUnsteady {

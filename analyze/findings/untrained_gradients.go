@@ -9,11 +9,11 @@ import (
 
 const untrainedPercent = 5 // of the peak, gradients of parameters that no optimizer updates
 
-// untrainedGradients looks for gradients of parameters without optimizer state, while the optimizer has state for
-// others. Such parameters were left out of the optimizer, but autograd still computes their gradients. Only the state
-// shows which parameters an optimizer updates. So there is no finding if an optimizer may keep state for only a part
-// of its parameters: if several run in a step, if several models or ranks are trained, or if all state has one name,
-// as with LBFGS.
+// untrainedGradients looks for gradients of parameters without optimizer state, while other parameters have state. Such
+// parameters were left out of the optimizer, but autograd still computes their gradients. Only the state shows which
+// parameters an optimizer updates. So there is no finding if an optimizer may keep state for only a part of its
+// parameters: if several optimizers run in a step, if several models or ranks are trained, or if all state has one
+// name, as with LBFGS.
 func (x *evidence) untrainedGradients() []Finding {
 	if x.updatesOften() || len(x.in.Report.Devices) > 1 {
 		return nil
@@ -66,7 +66,7 @@ func (x *evidence) untrainedGradients() []Finding {
 	return []Finding{f}
 }
 
-// updatesOften reports whether optimizers have run more than once in some step.
+// updatesOften reports whether an optimizer phase occurs more than once in some step.
 func (x *evidence) updatesOften() bool {
 	updates := map[int64]int{}
 	for i := range x.in.Phases {

@@ -13,11 +13,11 @@ const (
 	wholeBlocks  = 8  // the smallest number of blocks; with fewer, several checkpoints may keep as much
 )
 
-// WholeCheckpointFacts are the facts of a [WholeCheckpoint] finding. The saving assumes Parts checkpoints in place of
-// one.
+// WholeCheckpointFacts are the facts of a [WholeCheckpoint] finding. The saving assumes that the script uses Parts
+// checkpoints in place of one.
 type WholeCheckpointFacts struct{ Blocks, Parts int }
 
-// wholeCheckpoint looks for one checkpoint around the whole model. With such a checkpoint, backward first recomputes
+// wholeCheckpoint looks for one checkpoint around the whole model. With a single checkpoint, backward first recomputes
 // all activations and holds them all at once, as without a checkpoint. For n blocks, about √n checkpoints need the
 // least memory.
 func (x *evidence) wholeCheckpoint() []Finding {
@@ -56,14 +56,14 @@ func (x *evidence) wholeCheckpoint() []Finding {
 	return []Finding{*f}
 }
 
-// recomputes reports whether a phase computes again what checkpoints left out.
+// recomputes reports whether a phase is a recomputation of activations that a checkpoint dropped.
 func (x *evidence) recomputes(p *schemas.Phase) bool {
 	return p.Phase == schemas.PhaseRecompute && p.Rank == x.p.Rank && p.Device == x.p.Device
 }
 
 // beforeLastPart lists the activations that a recomputation in the given number of parts would not hold at the same
-// time. The activations of the last part stay, since backward needs them first. The last block of each other part
-// also stays, since it lies between two parts.
+// time. The activations of the last part stay, since backward needs them first. The last block of each earlier part
+// also stays, since the next part starts from it.
 func (x *evidence) beforeLastPart(p *schemas.Phase, parts int) []memory.Void {
 	var made [][]memory.Void // by block
 	for i, a := range x.l.Allocs {

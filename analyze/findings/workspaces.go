@@ -10,20 +10,21 @@ const (
 	leastWorkspace   = 32 << 20 // one cuBLAS workspace on Hopper: a second stream's is a finding in any run
 )
 
-// StreamWorkspacesFacts are the facts of a [StreamWorkspaces] finding. The finding's bytes are on all streams except
-// the stream with the most.
+// StreamWorkspacesFacts are the facts of a [StreamWorkspaces] finding. The finding's bytes are the workspaces of all
+// streams except the stream with the most bytes.
 type StreamWorkspacesFacts struct {
 	TotalBytes, LargestBytes int64 // of all streams, and of that with the most
 	Streams                  int
 }
 
-// ThreadWorkspacesFacts are the facts of a [ThreadWorkspaces] finding. The finding's bytes are workspaces of a size
-// that the same stream already has.
+// ThreadWorkspacesFacts are the facts of a [ThreadWorkspaces] finding. The finding's bytes are the workspaces for which
+// the same stream has another workspace of the same size.
 type ThreadWorkspacesFacts struct {
 	TotalBytes, StreamBytes int64 // of all streams, and of that with the most
 }
 
-// workspaces looks for library workspaces that a run has more than once: torch keeps one for each thread and stream.
+// workspaces reports library workspaces that a run holds more than once, since torch keeps a workspace for each thread
+// and stream.
 func (x *evidence) workspaces() []Finding {
 	streams := map[uint64]int64{}
 	var first, largest uint64 // of the first block, of the most bytes
