@@ -13,13 +13,13 @@ import (
 	"github.com/dpsight/dpsight/schemas/dense"
 )
 
-// KeptVersion is the version of kept summaries and of how they are computed. With a new version, dpsight makes all
-// summaries again. KeptVersion changes with every change of a figure or a remark in [ListRun] or [Summarize].
+// KeptVersion is the version of kept summaries and of how they are computed. dpsight computes a kept summary again if
+// its version is another one. Any change of a figure or a remark in [ListRun] or [Summarize] needs a new KeptVersion.
 const KeptVersion = 1
 
-// kept is a [Summary] as a run's folder keeps it, with what a comparison of many runs needs. A kept summary has no
-// timeline, costs or failed requests. Of the breakdown it has what each category holds at the peak. Of phases it has
-// the peaks and medians.
+// kept is a [Summary] in the form that a run's folder stores, with the data that a comparison of many runs needs. A
+// kept summary has no timeline, costs or failed requests. It has the bytes of each category at the peak, and the peaks
+// and median times of phases.
 type kept struct {
 	ID             identity.Identity     `json:"run"`
 	Rest           identity.Kept         `json:"rest"`
@@ -54,7 +54,7 @@ type kept struct {
 	ReservedAtPeak *int64                `json:"reserved_at_peak_bytes,omitempty"`
 }
 
-// keptDevice is what is kept of a device's breakdown.
+// keptDevice is the part of a device's breakdown that a kept summary stores.
 type keptDevice struct {
 	Device     string         `json:"device"`
 	Rank       int32          `json:"rank"`
@@ -62,7 +62,7 @@ type keptDevice struct {
 	Categories []keptCategory `json:"categories"`
 }
 
-// keptPhase is the kept part of a phase. Its times are medians.
+// keptPhase is the part of a phase that a kept summary stores. Its times are medians.
 type keptPhase struct {
 	Device string   `json:"device"`
 	Rank   int32    `json:"rank,omitempty"`
@@ -78,7 +78,7 @@ type keptCategory struct {
 	Held     int64            `json:"held_bytes,omitempty"`
 }
 
-// keptRemark is a remark whose error is a text.
+// keptRemark is a remark in a kept summary. It stores the remark's error as text.
 type keptRemark struct {
 	Remark
 	Err  *string `json:",omitempty"`
@@ -107,11 +107,11 @@ func readRemarks(of []keptRemark) (out []Remark) {
 	return out
 }
 
-// Kept is the kept part of a run, encoded: its row in the list of runs, what comparisons use, and the origin and
-// the facts that both refer to, which many runs share.
+// Kept is the encoded summary that a run's folder stores. Row is the run's row in the list of runs, and Compared is
+// what comparisons use. Origin has the origin and the facts to which both refer and which many runs share.
 type Kept struct{ Origin, Row, Compared []byte }
 
-// Keep encodes what a [KeptReader] returns of a run.
+// Keep encodes a run's row and summary, so that a [KeptReader] can decode them.
 func Keep(row *RunsRow, s *Summary) (out Kept, err error) {
 	rest, origin := identity.Keep(&s.Identity, s.RunFacts)
 	if out.Origin, err = json.Marshal(origin); err != nil {
@@ -155,11 +155,11 @@ func keep(s *Summary, rest identity.Kept) kept {
 	return k
 }
 
-// Packed are the parts of a summary that a [KeptReader] decodes. Phases are separate: phases are the larger half, and
-// few comparisons use them.
+// Packed are the parts of a summary that a [KeptReader] decodes. Phases are separate, since they are the larger half of
+// a summary and few comparisons use them.
 type Packed struct{ Row, Compared, Phases []byte }
 
-// Pack encodes the JSON of a row and of what is compared.
+// Pack encodes the JSON of a run's row, and of what comparisons use, more compactly.
 func Pack(row, compared []byte) (out Packed, err error) {
 	var r keptRow
 	var k kept
@@ -178,7 +178,7 @@ func Pack(row, compared []byte) (out Packed, err error) {
 	return out, err
 }
 
-// A KeptReader decodes what [Keep] encoded and [Pack] packed. A KeptReader decodes content that many runs share only
+// A KeptReader decodes summaries that [Keep] encoded and [Pack] packed. It decodes content that many runs share only
 // once. A KeptReader is safe for concurrent use.
 type KeptReader struct {
 	mu      sync.Mutex
@@ -194,7 +194,7 @@ type readOrigin struct {
 	facts  []identity.Fact
 }
 
-// originOf decodes an origin.
+// originOf decodes the origin of runs of one source, or returns it if it was decoded before.
 func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
 	r.mu.Lock()
 	o := r.origins[source][string(b)]
@@ -227,7 +227,7 @@ func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
 	return o, nil
 }
 
-// devicesOf are the breakdowns of devices as a summary has them.
+// devicesOf returns the breakdowns of a kept summary's devices in the form of a [Summary].
 func (r *KeptReader) devicesOf(kept []keptDevice) []memory.DeviceBreakdown {
 	if len(kept) == 0 {
 		return nil
@@ -255,8 +255,8 @@ func (r *KeptReader) devicesOf(kept []keptDevice) []memory.DeviceBreakdown {
 	return devices
 }
 
-// Summary returns a run's summary with what comparisons and checks of many runs use, except its phases. A report of a
-// run reads the run's tables instead.
+// Summary decodes a run's summary with the data that comparisons and checks of many runs use, except its phases. A
+// report about a single run needs more, and reads the run's tables instead.
 func (r *KeptReader) Summary(origin, compared []byte) (Summary, error) {
 	var k kept
 	if err := r.readers.Unmarshal(compared, &k); err != nil {
@@ -279,7 +279,7 @@ func (r *KeptReader) Summary(origin, compared []byte) (Summary, error) {
 	return s, nil
 }
 
-// Phases are the phases of a run as comparisons look at them.
+// Phases decodes a run's phases, with the data that comparisons use.
 func (r *KeptReader) Phases(packed []byte) ([]PhaseRow, error) {
 	var phases []keptPhase
 	if err := r.readers.Unmarshal(packed, &phases); err != nil {
@@ -299,14 +299,14 @@ func (r *KeptReader) Phases(packed []byte) ([]PhaseRow, error) {
 	return rows, nil
 }
 
-// keptRow is a [RunsRow] in its kept form.
+// keptRow is a [RunsRow] in the form that a run's folder stores.
 type keptRow struct {
 	RunsRow
 	Rest    identity.Kept `json:"rest"`
 	Remarks []keptRemark  `json:"remarks,omitempty"`
 }
 
-// Row is a run's row in the list of runs.
+// Row decodes a run's row in the list of runs.
 func (r *KeptReader) Row(origin, row []byte) (RunsRow, error) {
 	var k keptRow
 	if err := r.readers.Unmarshal(row, &k); err != nil {

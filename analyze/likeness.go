@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// A Likeness is equal for runs that share their parameters, command and facts in memory, as repeats of an experiment
-// do that were read from an index. A value that depends only on parameters, command and facts is the same for all
-// runs of one likeness. Runs with different likenesses may still have equal parameters, command and facts.
+// Two runs have equal Likenesses if they share their parameters, command and facts in memory, as repeats of an
+// experiment do that were read from an index. A value that depends only on parameters, command and facts is the same
+// for all runs of one likeness. Runs with different likenesses may still have equal parameters, command and facts.
 type Likeness struct {
 	name, key, script, source, profile string
 

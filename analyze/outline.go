@@ -6,14 +6,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The tables of a summary for comparison: without energy, and with it.
+// The tables that [SummarizeForComparison] needs: without energy, and with it.
 const (
 	ComparisonTables = schemas.WantTimes
 	EnergyTables     = ComparisonTables | schemas.WantSamples
 )
 
-// SummarizeForComparison returns the summary of a run that others are compared with. It has peaks and times, from
-// manifest, report and steps only. It has energy if there are samples.
+// SummarizeForComparison returns a summary for a run that other runs are only compared with. The summary has peaks and
+// times, from manifest, report and steps. It also has energy if samples were loaded.
 func SummarizeForComparison(in schemas.Tables) Summary {
 	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start,
 		RunFacts: identity.FactsOf(in.Manifest)}

@@ -31,7 +31,7 @@ func NewPhasesDocument(runs ...PhasesRun) PhasesDocument {
 	return PhasesDocument{PhasesSchema, runs}
 }
 
-// PhasesRun holds one run's phases: one row for each device and phase, in the order in which the phases first came.
+// PhasesRun has one run's phases: one row for each device and phase, in the order in which the phases first occurred.
 type PhasesRun struct {
 	identity.Identity
 	Phases   []PhaseRow `json:"phases"`
@@ -45,21 +45,22 @@ type PhaseRow struct {
 	Rank        int32  `json:"rank"`
 	Phase       string `json:"phase"`
 	Occurrences int64  `json:"occurrences"`
-	// AllocatedBeginBytes, AllocatedEndBytes and PeakStep belong to the occurrence with the highest peak, of equal
-	// peaks the first.
+	// AllocatedBeginBytes, AllocatedEndBytes and PeakStep belong to the occurrence of the phase with the highest peak.
+	// Of equal peaks the first counts.
 	AllocatedBeginBytes *int64 `json:"allocated_begin_bytes"`
 	AllocatedEndBytes   *int64 `json:"allocated_end_bytes"`
 	PeakBytes           *int64 `json:"peak_bytes"` // highest over all occurrences
 	PeakStep            *int64 `json:"peak_step"`
-	// LowestPeakBytes is the lowest of the occurrences' peaks: equal to PeakBytes if all steps are alike.
+	// LowestPeakBytes is the lowest peak of the phase over all its occurrences. It equals PeakBytes if all steps are
+	// alike.
 	LowestPeakBytes *int64 `json:"lowest_peak_bytes"`
-	// PeakPercent is PeakBytes in percent of the device's peak over the whole run.
+	// PeakPercent is PeakBytes in per cent of the device's peak over the whole run.
 	PeakPercent *float64 `json:"peak_percent"`
 	// GPUMS and WallMS are the phase's times per step, over the bare steps after warm-up; null if unknown.
 	GPUMS  *timing.Interval `json:"gpu_ms"`
 	WallMS *timing.Interval `json:"wall_ms"`
-	// StepPercent is the phase's time in per cent of the step's, on the step's clock: GPU time if every step has a
-	// GPU time.
+	// StepPercent is the phase's median time in per cent of the step's median time. Both are by the clock of the steps:
+	// the GPU's if every step has a GPU time, else wall time.
 	StepPercent *float64 `json:"step_percent"`
 }
 
@@ -72,8 +73,8 @@ func Phases(in schemas.Tables) PhasesRun {
 	return run
 }
 
-// recomputing says where the time of recompute counts, one remark for each rank. Only instrumented steps time
-// recompute on the GPU, while the table's times come from bare steps.
+// recomputing returns one remark for each rank on the time of recompute. Only instrumented steps time recompute
+// separately on the GPU, while the table's times come from bare steps.
 func recomputing(in *schemas.Tables, rows []PhaseRow) (out []Remark) {
 	timed := slices.ContainsFunc(rows, func(r PhaseRow) bool { return r.GPUMS != nil })
 	modules := timing.ByRank(in.ModuleTimes)
@@ -153,8 +154,8 @@ func phasesRun(in *schemas.Tables, t *timing.Times) PhasesRun {
 	return run
 }
 
-// bytes sums up a phase's occurrences. Only in an imported file of figures may some of the listed occurrences lack
-// bytes.
+// bytes sets a row's bytes from the occurrences of its phase. Only in an imported file of figures may a listed
+// occurrence lack bytes.
 func (r *PhaseRow) bytes(list []*schemas.Phase, figures bool) {
 	known := func(v *int64) *int64 {
 		if v == nil && !figures {
@@ -179,7 +180,8 @@ func (r *PhaseRow) bytes(list []*schemas.Phase, figures bool) {
 	}
 }
 
-// PhasePeaks is the highest allocated in each phase on the run's main device; phases without bytes are left out.
+// PhasePeaks returns the highest allocated in each phase on the run's main device. It leaves out phases whose bytes are
+// not known.
 func (s *Summary) PhasePeaks() map[string]int64 {
 	peaks := map[string]int64{}
 	device, rank := s.Device()

@@ -11,19 +11,19 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ComponentProfile is a run in the terms of tools that add up tensor sizes by component and look at the allocator
-// between phases. A ComponentProfile has totals of a few components, and the state of memory at fixed points of the
-// loop. A field is nil if the run does not have the fact.
+// ComponentProfile describes a run as simpler profilers do, which add up tensor sizes by component and read the
+// allocator's counters between phases. It has the totals of a few components, and the state of memory at fixed points
+// of the training loop. A field is nil if the run does not have its value.
 type ComponentProfile struct {
 	identity.Identity
 	MeanStepMS *float64 // over the timed steps: a mean, as those tools report
 	PeakBytes  *int64
-	// Components are bytes at the peak, each block counted once, so that they never sum to more than the peak; nil
-	// if the peak is not broken down.
+	// Components are the bytes of components at the peak. Each block counts once, so the components do not sum to more
+	// than the peak. Components is nil if the peak is not broken down.
 	Components *Components
-	// HeldByHooks is what DP hooks hold at the peak, alone or with autograd.
+	// HeldByHooks are the bytes that DP hooks hold at the peak, alone or together with autograd.
 	HeldByHooks *int64
-	// EndAllocated and EndReserved are the values at the end of the last step.
+	// EndAllocated and EndReserved are the bytes allocated and reserved at the end of the last step.
 	EndAllocated, EndReserved *int64
 	Points                    []MemoryPoint // by iteration, then in the order of [Point]
 	Remarks                   []Remark
@@ -38,15 +38,15 @@ type Components struct {
 type MemoryPoint struct {
 	Point     Point
 	Iteration int // of the steps after warm-up, from 0; -1 = not of an iteration
-	// Highest is the highest allocated in recorded steps since the point after warm-up, or since the start for the
-	// points before it.
+	// Highest is the highest allocated in recorded steps since the point after warm-up. For points before that, it is
+	// the highest since the start.
 	Allocated, Reserved, Highest *int64
 	// TimeNS is the time in ns since the epoch at which the process was at the point. For a process on a phantom GPU,
 	// TimeNS only orders the points and says nothing about a GPU's times.
 	TimeNS *int64
 }
 
-// A Point is where in the loop a [MemoryPoint] is.
+// A Point names the place in the training loop of a [MemoryPoint].
 type Point int
 
 // The points, in the order of a loop.
@@ -61,7 +61,7 @@ const (
 	AfterStep
 )
 
-// Profile reduces a run to components.
+// Profile makes the component profile of a run.
 func Profile(in schemas.Tables) ComponentProfile {
 	s := Summarize(in)
 	c := ComponentProfile{Identity: s.Identity, PeakBytes: s.PeakBytes, Points: []MemoryPoint{}, Remarks: s.Remarks}
@@ -90,12 +90,12 @@ func Profile(in schemas.Tables) ComponentProfile {
 	return c
 }
 
-// A walk goes through the loop of one device.
+// A walk collects the points of the training loop on one device.
 type walk struct {
 	in     *schemas.Tables
 	p      identity.Place
 	traced bool // the device has events
-	// recorded is true if the phases have bytes. Phases of later steps in a long run have none.
+	// recorded is true if the phases of the current step have bytes. Phases of later steps in a long run have none.
 	recorded bool
 	phases   []*schemas.Phase
 	out      []MemoryPoint
@@ -148,7 +148,7 @@ func (c *ComponentProfile) points(in *schemas.Tables, s *Summary) {
 	c.Points = append(c.Points, w.out...)
 }
 
-// setup finds the points before the first step. Plain training is wrapped in nothing.
+// setup adds the points before the first step. Plain training has no point WrappedWithDP.
 func (w *walk) setup(method string) {
 	last := func(names ...string) (found *schemas.Phase) {
 		for _, f := range w.phases {
@@ -165,8 +165,8 @@ func (w *walk) setup(method string) {
 	w.after(OptimizerCreated, -1, last(schemas.PhaseSetupOptimizer))
 }
 
-// step finds the points of one iteration: with several microbatches, the first forward's begin, and the end of the
-// last.
+// step adds the points of one iteration. With several microbatches, the iteration begins with the first forward and
+// ends with the last.
 func (w *walk) step(t *schemas.Step, iteration int) {
 	w.recorded = w.traced && t.Recorded
 	var first, forward, backward, update *schemas.Phase
@@ -237,7 +237,7 @@ func (w *walk) add(p Point, iteration int, seq, allocated, ns int64) {
 	w.out = append(w.out, m)
 }
 
-// highest is the highest allocated over the whole phases between the reset and an event.
+// highest returns the highest allocated over the phases that lie entirely between the reset and an event.
 func (w *walk) highest(seq int64) (bytes int64) {
 	for _, f := range w.phases {
 		if f.BeginSeq >= w.resets && f.EndSeq <= seq {

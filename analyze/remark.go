@@ -39,14 +39,15 @@ const (
 	RemarkOverRepeats RemarkKind = "over repeats" // StepMS replaces MS, which is the value of run Name
 )
 
-// Remarks on the peak. A peak above OtherBytes, the highest recorded moment, has no breakdown.
+// Remarks on the peak. If the peak is above OtherBytes, the highest recorded moment, it has no breakdown.
 const (
 	RemarkLatePeak   RemarkKind = "late peak"   // Bytes, outside the recorded steps
 	RemarkMissedPeak RemarkKind = "missed peak" // Bytes, where events are missing
 	RemarkBounded    RemarkKind = "bounded"     // at least Bytes, at most OtherBytes
 	RemarkOfFullest  RemarkKind = "fullest"     // of N devices
 	RemarkInTurn     RemarkKind = "in turn"     // of N processes, which had a device one after the other
-	// N processes had memory on one device at once, and reserved is the sum over these processes
+	// RemarkTogether: N processes had memory on one device at once, and the peak reserved is the highest sum over these
+	// processes.
 	RemarkTogether    RemarkKind = "together"
 	RemarkSumReserved RemarkKind = "sum reserved" // the same, and reserved is the sum of the most that each had
 )
@@ -103,7 +104,7 @@ func boundedRemarks(id *identity.Identity) []Remark {
 	return []Remark{{Kind: RemarkBounded, Bytes: *id.PeakLowBytes, OtherBytes: *id.PeakHighBytes}}
 }
 
-// oneOf returns the rank that a remark concerns, nil if the run has only one rank.
+// oneOf returns the rank that a remark is about, or nil if the run has only one rank.
 func oneOf(ranks int, rank int32) *int32 {
 	if ranks < 2 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ListTables lists the tables that a list of runs needs, without allocations.
+// ListTables lists the tables that a list of runs needs. The table of allocations is not among them.
 const ListTables = schemas.WantTimes | schemas.WantReserved
 
 // RunsSchema is the version of [RunsDocument].
@@ -31,8 +31,8 @@ func (d *RunsDocument) UnlikeArguments() []identity.Unlike {
 	return identity.UnlikeArguments(ids)
 }
 
-// Differing returns for each run the parameters, or else the arguments, that distinguish the run from others of its
-// name. The status and the source of a run have columns of their own.
+// Differing returns, for each run, the parameters, or else the arguments, that distinguish the run from other runs of
+// the same name. The status and the source of a run have columns of their own.
 func (d *RunsDocument) Differing() []string {
 	ids, labels, out := make([]identity.Identity, len(d.Runs)), make([]string, len(d.Runs)), make([]string, len(d.Runs))
 	for i := range d.Runs {
@@ -59,23 +59,23 @@ type RunsRow struct {
 	PeakReservedBytes *int64   `json:"peak_reserved_bytes"` // highest reserved, which may come after the peak
 	// ReservedAtPeakBytes is what was reserved when PeakBytes were allocated. ReservedAtPeakBytes is null if unknown.
 	ReservedAtPeakBytes *int64 `json:"reserved_at_peak_bytes"`
-	// PeakReservedBytes sums several processes on one device
+	// ReservedTogether is true if PeakReservedBytes sums several processes on one device.
 	ReservedTogether bool      `json:"reserved_together,omitempty"`
 	StepMS           *float64  `json:"step_ms"` // median
 	SamplesPerS      *float64  `json:"samples_per_s"`
 	GPU              *string   `json:"gpu"`
 	Started          time.Time `json:"started"`
-	// SupersededBy is the newer run of the same experiment that replaces this one, which did not end well.
-	// SupersededBy is null if there is no such run, or before [RunsDocument.Supersede].
+	// SupersededBy is the id of a newer run of the same experiment that replaces this run, which did not end well.
+	// SupersededBy is null if there is no newer run, or before [RunsDocument.Supersede].
 	SupersededBy *string `json:"superseded_by"`
-	// FailedRequests counts the requests for memory that failed. FailedRequests leaves out failures that torch itself
-	// recovered from. It is null if nobody looked for failures.
+	// FailedRequests counts the failed requests for memory, except those that torch itself recovered from. It is null
+	// if failed requests were not recorded.
 	FailedRequests *int     `json:"failed_requests"`
 	Warnings       []string `json:"warnings"`
 	Remarks        []Remark `json:"-"`
 }
 
-// Runs tabulates summaries.
+// Runs makes the list of runs from summaries.
 func Runs(runs []Summary) RunsDocument {
 	doc := RunsDocument{RunsSchema, []RunsRow{}}
 	for i := range runs {
@@ -93,8 +93,8 @@ func Runs(runs []Summary) RunsDocument {
 	return doc
 }
 
-// ListRun is the row of a run in the store's table. ListRun needs no allocations: a list of many runs reads
-// manifests, reports, steps and phases, and the levels of reserved.
+// ListRun returns the row of a run in a list of runs. ListRun does not need the table of allocations, since it uses
+// only the manifest, the report, steps, phases, and the levels of reserved.
 func ListRun(in schemas.Tables) RunsRow {
 	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start}
 	if in.Manifest.Suite != nil {

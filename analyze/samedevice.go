@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// peaksOfShared counts the memory that processes reserved together on one device, which has to fit. For a predicted
-// run, it takes the highest true sum. Measured processes only have counters of their own, so it takes the sum of
-// their maxima.
+// peaksOfShared sets the peak reserved of processes that share one device to the bytes that they reserve together,
+// since the device has to hold their sum. For a predicted run, it takes the highest sum at any moment. For measured
+// processes only each process's maximum is known, so it takes the sum of the maxima.
 func (s *Summary) peaksOfShared(in *schemas.Tables) {
 	bytes, processes, remark := int64(0), 0, RemarkTogether
 	if u := confidence.SharedDevice(in.Manifest); u != nil {
@@ -33,8 +33,8 @@ func (s *Summary) peaksOfShared(in *schemas.Tables) {
 	s.Remarks = append(s.Remarks, Remark{Kind: remark, N: processes})
 }
 
-// gpusOf returns the number of GPUs behind a run's devices, if each GPU is known. Otherwise each device counts as
-// one.
+// gpusOf returns the number of GPUs on which a run's devices lie, if the GPU of each device is known. Otherwise each
+// device counts as a separate GPU.
 func gpusOf(in *schemas.Tables, devices int) int {
 	uuids := map[string]bool{}
 	for i := range in.Report.Devices {
@@ -53,9 +53,9 @@ func gpusOf(in *schemas.Tables, devices int) int {
 	return len(uuids)
 }
 
-// reservedBeside is the highest sum of the peaks reserved of processes that had one GPU at the same time, and the
-// number of these processes. One process's peak may have passed when another process reached its own: torch keeps
-// what it has reserved until empty_cache, or a request that would fail.
+// reservedBeside returns the highest sum of the peaks reserved of processes that used the same GPU at the same time,
+// and the number of these processes. One process's peak may have passed when another process reached its own: torch
+// keeps what it has reserved until empty_cache, or a request that would fail.
 func reservedBeside(in *schemas.Tables) (bytes int64, processes int) {
 	if in.Report == nil {
 		return 0, 0
@@ -85,7 +85,8 @@ func reservedBeside(in *schemas.Tables) (bytes int64, processes int) {
 	return bytes, processes
 }
 
-// SpareWith returns the memory that remains after what the processes of shared devices held together.
+// SpareWith returns the spare memory of a run after subtracting what the processes that share a device reserve
+// together.
 func SpareWith(spare, memory int64, uses []schemas.DeviceUse) int64 {
 	for i := range uses {
 		if u := &uses[i]; u.Processes > 1 {

@@ -19,8 +19,8 @@ import (
 const SummaryTables = schemas.WantMemory | schemas.WantTimes | schemas.WantSamples | schemas.WantEvents |
 	schemas.WantGradients
 
-// Summary is what comparisons and reports need of one run: a megabyte at most, nearly all of it the timeline, so that a
-// report over many runs holds the tables of one at a time.
+// Summary is what comparisons and reports need of one run. It takes about a megabyte at most, nearly all for the
+// timeline. So a report about many runs needs only one run's tables in memory at a time.
 type Summary struct {
 	identity.Identity
 	Started   time.Time
@@ -34,25 +34,25 @@ type Summary struct {
 	Timeline  *timeline.Timeline // nil for a run without allocator events
 	Growth    *growth.Growth     // of the same device; nil if there is none
 	Cost      CostRun
-	// Failed lists requests that failed for want of memory. FailedMore is how many more there were.
+	// Failed lists requests that failed because memory was short. FailedMore is how many more failed requests there
+	// were.
 	Failed     []memory.FailedRequest
 	FailedMore int
-	// FailedRequests is how many failed requests torch did not recover from; nil if nobody looked for failed
-	// requests.
+	// FailedRequests is how many failed requests torch did not recover from; nil if failed requests were not recorded.
 	FailedRequests *int
 
-	// PeakBytes and PeakReservedBytes are the highest values of the fullest device over the whole run. Both are
-	// replayed, unless the run is bare or torch's counter is above what the recorded steps show: then they are
-	// torch's. PeakDeviceBytes is NVML's.
+	// PeakBytes and PeakReservedBytes are the highest values of the fullest device over the whole run. Both come from
+	// the replay. If the run is bare, or if torch's counter is above the replayed value, they come from torch's
+	// counter. PeakDeviceBytes is the highest in use on the device by NVML.
 	PeakBytes         *int64
 	PeakReservedBytes *int64
 	PeakDeviceBytes   *int64
 	Allocations       *int64 // on the busiest device while events were recorded; nil if no events were
-	// KeptGradientBytes is what gradients hold when the last step's first forward ends. KeptGradientBytes is 0 if
-	// zero_grad frees gradients, and nil if no step shows it.
+	// KeptGradientBytes are the bytes of gradients when the first forward of the last instrumented step ends.
+	// KeptGradientBytes is 0 if zero_grad frees gradients, and nil if no step shows it.
 	KeptGradientBytes *int64
-	// Kept is the cost of keeping gradients. Kept is nil if the loop frees gradients, or if the recording cannot
-	// tell.
+	// Kept says how many bytes gradients kept between steps cost. Kept is nil if the loop frees gradients, or if the
+	// recording cannot show it.
 	Kept *memory.KeptGradients
 
 	StepMS          *timing.Interval // null for predicted runs
@@ -91,10 +91,11 @@ func (s *Summary) PeakAtMost() *int64 {
 	return s.PeakBytes
 }
 
-// Summarize reduces one run. Summarize returns no error: what a run lacks is nil, and Remarks say why.
+// Summarize reduces one run to its summary. Summarize returns no error: a field that the run lacks is nil, and Remarks
+// say why.
 func Summarize(in schemas.Tables) Summary { return SummarizeWith(&in, memory.NewLedgers(&in)) }
 
-// SummarizeWithLadder is [Summarize] and [ladder.Of] of one run. Both use the same ledgers of blocks and owners.
+// SummarizeWithLadder returns the results of [Summarize] and [ladder.Of] for one run, but makes its ledgers only once.
 func SummarizeWithLadder(in schemas.Tables) (Summary, ladder.Run, error) {
 	ledgers := memory.NewLedgers(&in)
 	s := SummarizeWith(&in, ledgers)
@@ -163,7 +164,8 @@ func allocationsOn(in *schemas.Tables, p identity.Place) *int64 {
 	return &n
 }
 
-// peaks takes the device with the highest peak. A sum over devices would be no device's limit.
+// peaks sets the run's peaks to those of the device with the highest peak. A sum over devices would be useless, since
+// each device has its own limit.
 func (s *Summary) peaks(in *schemas.Tables) {
 	if in.Report == nil {
 		return
@@ -181,8 +183,8 @@ func (s *Summary) peaks(in *schemas.Tables) {
 			s.PeakReservedBytes = identity.Higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)
 		}
 	}
-	// The sum of a breakdown is the peak, unless torch counted more. A difference from the replay is already a
-	// warning on the device.
+	// The peak is the sum of the breakdown, unless torch's counter is higher. A difference between this sum and the
+	// replay is already a warning on the device.
 	if d := s.Main(); d != nil {
 		if fullest != nil && fullest.TorchPeakAllocatedBytes != nil &&
 			*fullest.TorchPeakAllocatedBytes > d.AllocatedBytes {
@@ -207,8 +209,8 @@ func (s *Summary) peaks(in *schemas.Tables) {
 	s.PeakDeviceBytes = timing.PeakDevice(in)
 }
 
-// latePeak takes torch's own counter of the fullest device as the peak. Callers use it if that counter is above d,
-// the highest breakdown.
+// latePeak sets the peak to torch's own counter on the fullest device. Callers use it if that counter is above the
+// total of d, the highest breakdown.
 func (s *Summary) latePeak(fullest *schemas.DeviceVerdict, d *memory.DeviceBreakdown) {
 	s.PeakBytes = fullest.TorchPeakAllocatedBytes
 	kind := RemarkLatePeak
@@ -218,7 +220,7 @@ func (s *Summary) latePeak(fullest *schemas.DeviceVerdict, d *memory.DeviceBreak
 	s.Remarks = append(s.Remarks, Remark{Kind: kind, Bytes: *s.PeakBytes, OtherBytes: d.AllocatedBytes})
 }
 
-// BrokenDown reports whether the peak is one that the breakdown explains.
+// BrokenDown reports whether the breakdown explains the peak. It does not if the peak came outside the recorded steps.
 func (s *Summary) BrokenDown() bool {
 	d := s.Main()
 	return d != nil && s.PeakBytes != nil && d.AllocatedBytes == *s.PeakBytes
@@ -235,9 +237,9 @@ func (s *Summary) Main() *memory.DeviceBreakdown {
 	return main
 }
 
-// gradients determines whether .grad outlives its step. After the first forward, every zero_grad of the loop has been
-// called, wherever it is. gradients looks at the last instrumented step that follows an instrumented one, since
-// allocations of a bare step have no tags.
+// gradients determines whether .grad outlives its step. It looks at the end of a step's first forward, when the loop
+// has called zero_grad at the latest. gradients uses the last instrumented step that follows an instrumented step,
+// since allocations of a bare step have no tags.
 func (s *Summary) gradients(in *schemas.Tables, ledgers *memory.Ledgers) {
 	main := s.Main()
 	if main == nil {

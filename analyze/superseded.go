@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Supersede marks the listed runs that a newer one among all has superseded. [WithoutSuperseded] leaves out the same
-// runs, except those that the user named.
+// Supersede marks the listed runs that a newer run among all has superseded. [WithoutSuperseded] leaves out the same
+// runs, except runs that the user named.
 func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
 	by := superseded(all)
 	for i := range d.Runs {
@@ -22,9 +22,9 @@ func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
 }
 
 // WithoutSuperseded leaves out runs that did not end well and were made again later by some run among all. Runs that
-// the user named stay. Runs that ended well also stay, even if made again: such runs are repeats of their experiment,
-// or runs to compare with after a change of torch. WithoutSuperseded calls all only if some run that the user did not
-// name ended badly.
+// the user named stay. Runs that ended well also stay, even if made again: they are repeats of their experiment, or
+// runs from before a change of torch. WithoutSuperseded calls all only if some run that the user did not name ended
+// badly.
 func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, named func(R) bool,
 	all func() []*schemas.Manifest) []R {
 	if !slices.ContainsFunc(runs, func(r R) bool { return manifest(r).Status != schemas.StatusOK && !named(r) }) {
@@ -34,10 +34,9 @@ func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, name
 	return slices.DeleteFunc(slices.Clone(runs), func(r R) bool { return !named(r) && by[manifest(r).RunID] != nil })
 }
 
-// superseded returns, by the id of each run that did not end well and was made again, the run that replaces it. The
-// replacement is the newest run of the same experiment, unless both are repeats of one suite. A run that ended well,
-// or that is still running, is never superseded. A suite that was resumed may have made a repeat twice: the run that
-// ended well counts, else the newer run.
+// superseded returns, for the id of each run that did not end well and was made again, the run that replaces it. The
+// replacement is the newest run of the same experiment. If that run is from the same suite, the replacement is the run
+// with the same repetition number: a run that ended well, else the newest one.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	failed := map[[2]string]bool{} // the keys of experiments with failed runs; usually few
 	some := func(m *schemas.Manifest) [2]string {
@@ -113,9 +112,8 @@ func outranks(a, b *schemas.Manifest) bool {
 	return laterThan(a, b)
 }
 
-// experimentOfManifest returns what a run and its newer version have in common. In a suite the experiment's key
-// decides. Outside of a suite all that the user said counts: the same script with other arguments is another
-// experiment.
+// experimentOfManifest returns a key that is equal for a run and the run that replaces it. In a suite the experiment's
+// key decides. Outside of a suite the whole command counts: the same script with other arguments is another experiment.
 func experimentOfManifest(m *schemas.Manifest) string {
 	said := m.Name + "\x00" + identity.ParamsText(m.Params) + "\x00" + identity.CommandText(identity.CommandOf(m))
 	if m.Suite != nil && m.Suite.Key != "" {

@@ -11,25 +11,25 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// An Acknowledged is an acknowledgement of the baseline that lets nothing pass, with the reason.
+// An Acknowledged is an acknowledgement in the baseline that has no effect on the check, with the reason.
 type Acknowledged struct {
 	Label string
 	schemas.Acknowledgement
 	Idle Idle
 }
 
-// Idle is why an acknowledgement lets nothing pass.
+// Idle is the reason why an acknowledgement has no effect.
 type Idle string
 
-// The reasons.
+// The values of [Idle].
 const (
 	IdleExpired  Idle = "expired"
 	IdleExceeded Idle = "exceeded" // the metric is worse than what was acknowledged
 	IdleUnneeded Idle = "unneeded" // the metric is within its threshold, or not compared
 )
 
-// acknowledge accepts what the baseline acknowledges on the day of the check, and returns the acknowledgements that
-// have no effect.
+// acknowledge lets exceeded metrics pass if an acknowledgement in the baseline covers them on the day of the check. It
+// returns the acknowledgements that have no effect.
 func (x *Experiment) acknowledge(list []schemas.Acknowledgement, today string) (idle []Acknowledged) {
 	for _, a := range list {
 		why := IdleUnneeded
@@ -55,7 +55,7 @@ func (x *Experiment) acknowledge(list []schemas.Acknowledgement, today string) (
 	return idle
 }
 
-// worst returns the worst value that passes.
+// worst returns the worst value of a metric that an acknowledgement would let pass.
 func (c *Comparison) worst() float64 {
 	if c.CurrentHigh != nil {
 		return *c.CurrentHigh

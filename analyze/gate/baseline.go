@@ -12,10 +12,10 @@ import (
 )
 
 // BaselineOf reduces runs to one entry for each experiment, sorted by name and parameters. The result is the document
-// that --write-baseline writes, and the form in which a check compares. Repeats of an experiment are runs of one key
-// or, without a suite, of one name, parameters and command, whatever they ran on, since a check should reveal the
-// effect of a new torch or another commit. Measured and predicted runs are different experiments, since their figures
-// have no common median, and so are predictions for different devices.
+// that --write-baseline writes, and a check compares two such documents. Repeats of an experiment are runs of one key
+// or, without a suite, of one name, parameters and command. They may have run on different versions, since a check
+// should show the effect of a new torch or another commit. Measured and predicted runs are different experiments, since
+// their figures have no common median, and so are predictions for different devices.
 func BaselineOf(runs []analyze.Summary, version string) schemas.Baseline {
 	doc := schemas.Baseline{Version: version, Experiments: []schemas.BaselineExperiment{}}
 	for _, g := range groupsOf(runs) {
@@ -30,7 +30,7 @@ func BaselineOf(runs []analyze.Summary, version string) schemas.Baseline {
 	return doc
 }
 
-// groupsOf are the runs of each experiment, in the order in which the experiments come.
+// groupsOf returns the runs of each experiment, in the order of the experiments' first runs.
 func groupsOf(runs []analyze.Summary) (groups [][]*analyze.Summary) {
 	at, gated := map[string]int{}, gated()
 	for i := range runs {
@@ -45,7 +45,7 @@ func groupsOf(runs []analyze.Summary) (groups [][]*analyze.Summary) {
 	return groups
 }
 
-// gated returns a function that tells the experiments of a gate apart, by content and environment.
+// gated returns a function that returns a run's experiment as a string: equal for runs that a check counts as repeats.
 func gated() func(s *analyze.Summary) string {
 	once := analyze.Once(gatedContent)
 	return func(s *analyze.Summary) string {
@@ -68,15 +68,15 @@ func gatedContent(s *analyze.Summary) string {
 	return id
 }
 
-// LeftOut is how many runs of a name are older than the newest of their experiment.
+// LeftOut is how many runs of one name were left out because their experiment has newer runs.
 type LeftOut struct {
 	Name string
 	Runs int
 }
 
-// Newest keeps the newest run of each experiment, with its repeats if a suite made it, and reports what it left out.
-// A store that is kept from check to check has the runs before and after a change. A suite that was resumed after a
-// change has such runs, too. The median over old and new runs would hide a growth.
+// Newest keeps the newest run of each experiment, with its repeats if a suite made it, and reports what it left out. A
+// store that is kept from check to check has runs from before and after a change, and so has a suite that was resumed
+// after a change. The median over old and new runs would hide a growth.
 func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []LeftOut) {
 	newest, gated := map[string]*analyze.Summary{}, gated()
 	for i := range runs {
@@ -105,7 +105,7 @@ func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []LeftOut) {
 	return kept, left
 }
 
-// experimentOf reduces the repeats of one experiment.
+// experimentOf reduces the repeats of one experiment to its entry in a baseline.
 func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 	c := compare.NewCell(runs)
 	e := schemas.BaselineExperiment{Key: identity.OrNull(c.Key), Name: c.Title(), Params: c.Params, Command: c.Command,
@@ -164,7 +164,7 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 	return e
 }
 
-// knownRules returns the version of the rules, or nil if it is unknown.
+// knownRules returns rules, or nil if rules points to 0, the unknown version.
 func knownRules(rules *int) *int {
 	if rules == nil || *rules == 0 {
 		return nil
@@ -180,7 +180,7 @@ type Gap struct {
 	Gone   []string // files of the removed tables; nil if the whole experiment cannot be seen
 }
 
-// Gaps returns what a baseline lacks.
+// Gaps returns the parts of a baseline's experiments that a check cannot see.
 func Gaps(b *schemas.Baseline) (gaps []Gap) {
 	labels := ExperimentLabels(b.Experiments)
 	for i := range b.Experiments {

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Caution is something else that may have changed the figures of a pair.
+// A Caution is another difference between an experiment's run and its baseline that may have changed the figures.
 type Caution struct {
 	Kind          CautionKind
 	Differ        []Difference          // how the runs differ, except for [CautionParameters]
@@ -15,7 +15,7 @@ type Caution struct {
 	Now, Baseline *schemas.BaselineTime // of [CautionOverlap]
 }
 
-// A CautionKind is what a caution is about.
+// A CautionKind is the kind of difference that a caution is about.
 type CautionKind string
 
 // The kinds of cautions.
@@ -27,11 +27,12 @@ const (
 	CautionArguments  CautionKind = "arguments"
 	CautionRules      CautionKind = "rules"   // other rules made the categories of the two, which are not compared
 	CautionOverlap    CautionKind = "overlap" // the spreads of step times overlap, though the medians differ too much
-	// one computes norms and clips nothing, the other is another method; Differ is empty
+	// CautionNormOnly: one side only computes norms and clips nothing, and the other side is another method. Differ is
+	// empty.
 	CautionNormOnly CautionKind = "norms"
 )
 
-// cautions returns the cautions about a pair whose metrics were compared.
+// cautions returns the cautions about a baseline's experiment and its counterpart whose metrics were compared.
 func cautions(base, now *schemas.BaselineExperiment, comparisons []Comparison) (out []Caution) {
 	differs := func(kind CautionKind, what string, now, base *string) {
 		if base != nil && now != nil && *base != *now {

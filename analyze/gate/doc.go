@@ -1,2 +1,3 @@
-// Package gate checks runs against a baseline that was written before: what grew by more than a threshold fails.
+// Package gate checks runs against a baseline that was written before. The check fails if a metric grew by more than
+// its threshold.
 package gate

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A held threshold is one on a single metric of a single experiment.
+// A held is a threshold resolved to a single metric of a single experiment.
 type held struct {
 	Threshold
 	given string // the category or the phase as given, perhaps a glob
@@ -40,16 +40,17 @@ func expand(thresholds []Threshold, base, now *schemas.BaselineExperiment, names
 	return out
 }
 
-// before reports whether a threshold takes precedence over another on the same metric. The command line comes before
-// the file. Then a threshold for an experiment's name comes before a threshold for a glob, and that before a
-// threshold for all. The same holds for names of categories and phases. Of equal thresholds, the one given last wins.
+// before reports whether a threshold takes precedence over another threshold on the same metric. The command line comes
+// before the file. Then a threshold for an experiment's name comes before one for a glob, and a glob comes before a
+// threshold for all experiments. The same order holds for names of categories and phases. Of otherwise equal
+// thresholds, the one given last wins.
 func (h *held) before(o *held) bool {
 	file := func(place string) int { return min(1, len(place)) }
 	return cmp.Or(cmp.Compare(file(o.Place), file(h.Place)), cmp.Compare(exactness(h.Experiment), exactness(o.Experiment)),
 		cmp.Compare(exactness(h.given), exactness(o.given)), cmp.Compare(h.place, o.place)) > 0
 }
 
-// exactness returns 2 for a name, 1 for a glob, and 0 for what matches all.
+// exactness returns 2 for a name, 1 for a glob, and 0 for a glob that matches everything.
 func exactness(glob string) int {
 	switch {
 	case glob == "" || glob == compare.EveryCategory:
@@ -60,8 +61,9 @@ func exactness(glob string) int {
 	return 2
 }
 
-// singles returns the categories or phases that a metric stands for. If categories cannot be compared, singles
-// returns the glob itself, so that one row says so. A bare run has no categories and needs none.
+// singles returns the categories or phases that a metric's name matches. If categories cannot be compared, singles
+// returns the glob itself, so that a row of the check says so. For a bare run, which has no categories, singles returns
+// none.
 func singles(m compare.Metric, base, now *schemas.BaselineExperiment) (names []string) {
 	switch {
 	case !isGlob(m.Of):
@@ -87,7 +89,7 @@ func singles(m compare.Metric, base, now *schemas.BaselineExperiment) (names []s
 	return slices.DeleteFunc(names, func(s string) bool { return !matches(m.Of, s) })
 }
 
-// isGlob reports whether a name may match several names.
+// isGlob reports whether a name contains a star or a question mark, and so may match several names.
 func isGlob(name string) bool { return strings.ContainsAny(name, "*?") }
 
 // matches reports whether a glob matches a name. A star matches any text, even an empty one, and a question mark

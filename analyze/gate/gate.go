@@ -17,18 +17,18 @@ type Result struct {
 	Thresholds  []CheckThreshold
 	FloorBytes  int64        // how far a metric that the baseline lacks may grow
 	Experiments []Experiment // in the baseline's order, then the new ones
-	// Nothing is why no experiment was compared, although no experiment failed by itself. Nothing is nil if some
-	// experiment was compared.
+	// Nothing is the reason why the check compared no experiment, although no single experiment fails. Nothing is nil
+	// if some experiment was compared.
 	Nothing *Reason
 	// Identities are the identities of the runs' experiments.
 	Identities []identity.Identity
-	// Gone are tables that were taken away from the runs.
+	// Gone lists tables that somebody removed from the runs or from the baseline's runs.
 	Gone []GoneTable
-	// Undigested counts the checked Runs that have files without digests. UndigestedBaseline says that the baseline
+	// Undigested counts the checked Runs that have files without digests. UndigestedBaseline is true if the baseline
 	// has no digest.
 	Runs, Undigested   int
 	UndigestedBaseline bool
-	// Acknowledged are the acknowledgements of the baseline that let nothing pass.
+	// Acknowledged are the acknowledgements in the baseline that had no effect.
 	Acknowledged []Acknowledged
 	// Idle lists thresholds of a file for experiments that neither the baseline nor the runs have.
 	Idle []CheckThreshold
@@ -58,7 +58,8 @@ type Experiment struct {
 	BaselineSource *string        `json:"baseline_source"`
 	BaselineStatus *string        `json:"baseline_status"`
 	Runs           int            `json:"runs"` // that ended well
-	// PeakBytes and BaselinePeakBytes are the highest allocated of both, whatever the thresholds are on.
+	// PeakBytes and BaselinePeakBytes are the peaks of the runs and of the baseline, given even if no threshold is on
+	// the peak.
 	PeakBytes         *int64       `json:"peak_bytes"`
 	BaselinePeakBytes *int64       `json:"baseline_peak_bytes"`
 	Comparisons       []Comparison `json:"-"`
@@ -69,7 +70,8 @@ type Experiment struct {
 	Grown      schemas.Category `json:"-"`
 	GrownBytes int64            `json:"-"`
 	Cautions   []Caution        `json:"-"`
-	// Places are where a regressed metric grew, the largest first; see [Experiment.Locate].
+	// Places are the categories, modules and lines in which a regressed experiment grew, the largest growth first; see
+	// [Experiment.Locate].
 	Places []Place `json:"places,omitempty"`
 	// RunID and BaselineRunID are the runs with the median peaks; empty if there are no runs, as for a baseline file.
 	RunID, BaselineRunID string `json:"-"`
@@ -84,7 +86,7 @@ func (x *Experiment) OtherRules() bool {
 	return slices.ContainsFunc(x.Cautions, func(c Caution) bool { return c.Kind == CautionRules })
 }
 
-// Comparison is one metric of one experiment beside the baseline's.
+// Comparison compares one metric of one experiment with the baseline's value.
 type Comparison struct {
 	Metric   string       `json:"metric"`
 	Unit     compare.Unit `json:"unit"`
@@ -109,7 +111,7 @@ const (
 	VerdictOK        = "ok"
 	VerdictImproved  = "improved" // better by more than the threshold allows it to be worse
 	VerdictSkipped   = "skipped"  // the two cannot be compared
-	// the metric exceeds its threshold, and the baseline lets that pass
+	// VerdictAcknowledged: the metric exceeds its threshold, and an acknowledgement in the baseline lets it pass.
 	VerdictAcknowledged = "acknowledged"
 )
 
@@ -123,7 +125,7 @@ type Options struct {
 	Today string
 	// Partial accepts that an experiment of the baseline has no run.
 	Partial bool
-	// Pair compares the only experiment of the runs with the only experiment of the baseline, even if their contents
+	// Pair compares the only experiment of the runs with the only experiment of the baseline, even if these experiments
 	// differ, since the user named both.
 	Pair bool
 }
@@ -193,7 +195,7 @@ func namesOf(list []schemas.BaselineExperiment) (names []string) {
 	return names
 }
 
-// GoneTable is a table that was taken away from a run of an experiment, or from a run of its baseline.
+// GoneTable is a table that somebody removed from a run of an experiment, or from a run of its baseline.
 type GoneTable struct {
 	Label, Table string
 	OfBaseline   bool
@@ -232,7 +234,8 @@ func goneExperiment(b *schemas.BaselineExperiment, label string, o *Options) Exp
 	return x
 }
 
-// described returns an experiment without comparisons, as the runs describe it, else as the baseline does.
+// described returns an experiment without comparisons. Its name and other facts come from the runs, or from the
+// baseline if there are no runs.
 func described(now, base *schemas.BaselineExperiment) Experiment {
 	x := Experiment{Comparisons: []Comparison{}}
 	e := now
@@ -262,8 +265,9 @@ func checkPair(base, now *schemas.BaselineExperiment, o *Options, baseLabel, lab
 	return x
 }
 
-// growth finds the category that grew most between two peaks, the first of equals. growth returns "" if no category
-// grew, if one side is not broken down, or if different rules made the categories.
+// growth finds the category that grew most between two peaks, and by how much. Of equal categories it returns the
+// first. growth returns "" if no category grew, if one side is not broken down, or if different rules made the
+// categories.
 func growth(base, now *schemas.BaselineExperiment) (category schemas.Category, bytes int64) {
 	if base.Categories == nil || now.Categories == nil || now.OtherRules(base) {
 		return "", 0

@@ -9,15 +9,16 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// MatchExperiments pairs the experiments of a baseline with the experiments of runs, by index. Content decides, not
-// order. MatchExperiments tries, in turn: the suite's key; name, parameters and command; name and parameters;
-// parameters under another name; the name, if all parameters that both have agree (a later dpsight records more of
-// them). A pair must be the only possible pair at its level. Experiments whose figures are known in the same way are
-// paired first.
+// MatchExperiments pairs the experiments of a baseline with the experiments of runs, and returns their indexes. Their
+// content decides, not their order. MatchExperiments tries, in turn: the suite's key; name, parameters and command;
+// name and parameters; parameters under another name; the name, if all parameters that both have agree (a later dpsight
+// records more of them). A pair must be the only possible pair at its level. At each level, experiments that were both
+// measured, or both predicted, are paired first.
 func MatchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int]int {
 	pairs, taken := map[int]int{}, map[int]bool{}
 	ours, theirs := Contents(now), Contents(base)
-	// Only experiments of one key are compared, so that ten thousand take no hundred million comparisons.
+	// Only experiments with the same key are compared with each other, so that ten thousand experiments do not take a
+	// hundred million comparisons.
 	pass := func(key func(c *Content) string, same func(b, n *Content) bool) {
 		type group struct{ base, now []int }
 		groups, order := map[string]*group{}, []string{}
@@ -85,7 +86,7 @@ func MatchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int
 	return pairs
 }
 
-// onlyPairs returns the pairs in which neither side matches anything else.
+// onlyPairs returns the pairs of experiments that match each other and no other experiment.
 func onlyPairs(base, now []int, same func(i, j int) bool) map[int]int {
 	pairs := map[int]int{}
 	if len(base) == 0 || len(now) == 0 {
@@ -115,13 +116,14 @@ func onlyPairs(base, now []int, same func(i, j int) bool) map[int]int {
 	return pairs
 }
 
-// Content is an experiment with the texts that it is matched by.
+// Content is an experiment with the texts by which [MatchExperiments] matches it.
 type Content struct {
 	*schemas.BaselineExperiment
 	ContentKey, ParamsText string // empty = none
 }
 
-// known tells how the experiment's figures are known: their source and, for predictions, the device.
+// known returns the source of the experiment's figures, such as measured or predicted, and for predictions also the
+// device.
 func (c *Content) known() string {
 	if c.Profile == nil {
 		return c.Source
@@ -147,8 +149,8 @@ type Difference struct {
 	Now, Baseline *string
 }
 
-// differingParams lists the parameters that differ. With lone, differingParams includes the parameters that only one
-// side has.
+// differingParams lists the parameters that differ. If lone is true, differingParams also lists the parameters that
+// only one side has.
 func differingParams(base, now map[string]any, lone bool) []Difference {
 	var out []Difference
 	text := func(v any) *string { return new(identity.TextOf(v)) }
@@ -209,8 +211,8 @@ func ExperimentLabels(list []schemas.BaselineExperiment) []string {
 	return labels
 }
 
-// tellNamesakes adds to missing experiments, and to new ones of the same name, the parameters or arguments in which
-// the two experiments differ. The same name twice would explain nothing.
+// tellNamesakes sets DiffersIn of a missing experiment and of a new experiment with the same name: the parameters or
+// arguments in which the two differ. Without it, a check would list the same name twice and explain nothing.
 func tellNamesakes(list []Experiment) {
 	for i := range list {
 		was := &list[i]

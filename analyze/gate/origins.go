@@ -14,14 +14,14 @@ import (
 type Passed struct {
 	Label string
 	Runs  int
-	// Apart says how their origins differ from the origin of the runs that count.
+	// Apart lists the parts in which their origins differ from the origin of the runs that count.
 	Apart []identity.Apart
 }
 
-// OneOrigin keeps the runs of one origin for each experiment, since figures from two cards or from two states of the
-// code have no meaningful median. Of several origins, OneOrigin takes the one with the GPU that the experiment's
-// prediction names, else with the prediction's code, else the origin of the newest run. OneOrigin reports the runs
-// that it passed over.
+// OneOrigin keeps only the runs of one origin for each experiment, since figures from two cards or from two states of
+// the code have no meaningful median. OneOrigin prefers an origin with the GPU that the experiment's prediction names,
+// then an origin with the prediction's code, then the origin of the newest run. OneOrigin reports the runs that it
+// passed over.
 func OneOrigin(runs []analyze.Summary, predicted []schemas.BaselineExperiment) (kept []analyze.Summary,
 	passed []Passed) {
 	groups := groupsOf(runs)

@@ -13,14 +13,14 @@ import (
 // PlacesTables lists the tables that [PlacesOf] needs.
 const PlacesTables = analyze.SummaryTables | schemas.WantDetail
 
-// How much is kept of a run's places: the largest, of at least a thousandth of its peak.
+// A baseline keeps only the largest places of a run: at most mostPlaces, each with at least 1/leastPlaces of the peak.
 const (
 	mostPlaces  = 40
 	leastPlaces = 1000
 )
 
-// PlacesOf divides the run's peak by category, module and line, the largest part first; nil if the peak is not broken
-// down. Modules that differ only in the number of their layer are merged.
+// PlacesOf divides the run's peak by category, module and line, the largest part first. PlacesOf returns nil if the
+// peak is not broken down. Modules that differ only in the number of their layer are merged.
 func PlacesOf(in schemas.Tables) []schemas.BaselinePlace {
 	sum := analyze.Summarize(in)
 	main := sum.Main()
@@ -62,25 +62,25 @@ func PlacesOf(in schemas.Tables) []schemas.BaselinePlace {
 	return out[:min(len(out), mostPlaces)]
 }
 
-// comparePlaces orders places by their names, for places of equal bytes.
+// comparePlaces orders places with equal bytes by their category, module and line.
 func comparePlaces(a, b *schemas.BaselinePlace) int {
 	return cmp.Or(cmp.Compare(a.Category, b.Category), cmp.Compare(a.Module, b.Module), cmp.Compare(a.File, b.File),
 		cmp.Compare(a.Line, b.Line))
 }
 
-// A Place is where an experiment holds more at its peak than the baseline.
+// A Place is a category, a module and a line whose blocks hold more at an experiment's peak than at the baseline's.
 type Place struct {
 	Category schemas.Category `json:"category"`
 	Module   string           `json:"module,omitempty"`
 	File     string           `json:"file,omitempty"`
 	Line     int64            `json:"line,omitempty"` // the line number in the run's code
 	Function string           `json:"function,omitempty"`
-	// BaselineBytes is null if the baseline does not say; see [schemas.BaselineExperiment.Places].
+	// BaselineBytes is null if the baseline does not list the place; see [schemas.BaselineExperiment.Places].
 	BaselineBytes *int64 `json:"baseline_bytes"`
 	CurrentBytes  int64  `json:"current_bytes"`
 }
 
-// Grew returns by how many bytes the place grew, as far as known.
+// Grew returns by how many bytes the place grew. Unknown bytes in the baseline count as 0.
 func (p *Place) Grew() int64 {
 	if p.BaselineBytes == nil {
 		return p.CurrentBytes
@@ -88,9 +88,9 @@ func (p *Place) Grew() int64 {
 	return p.CurrentBytes - *p.BaselineBytes
 }
 
-// Locate returns where an experiment grew, the largest growth first. Lines count as the same if their file and
-// function are the same, since code moves. If the baseline has no places, Locate returns where the run holds its
-// bytes.
+// Locate returns where an experiment grew, the largest growth first. Two lines count as the same if their file and
+// function are the same, since code moves. If the baseline has no places, Locate lists the places that hold most of the
+// run's bytes.
 func (x *Experiment) Locate(base, now []schemas.BaselinePlace) {
 	type key struct {
 		category               schemas.Category

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Reason is why values were not compared.
+// A Reason says why two values were not compared, or why an exceeded threshold does not count.
 type Reason struct {
 	Why        Why
 	OfBaseline bool    // whether the baseline lacks the value, and not the run
@@ -18,7 +18,7 @@ type Reason struct {
 	Rules      [2]int  // versions, of the run and of the baseline, for [NotOneRules]; 0 = unknown
 }
 
-// Why is what prevents a comparison.
+// Why is the kind of a [Reason].
 type Why string
 
 // First come reasons that one side lacks something, then reasons that the two sides differ in something.
@@ -33,13 +33,14 @@ const (
 	NotExact      Why = "not exact"   // within its bounds the value may be below or above the threshold
 	NotWellInBoth Why = "not well"    // no experiment ended well in both
 	NotInBoth     Why = "not there"
-	// the times of several runs exceed the threshold, but a rank test finds no difference from the baseline's
+	// NotSignificant: the times of several runs exceed the threshold, but a rank test finds no difference from the
+	// baseline's times.
 	NotSignificant Why = "not significant"
 )
 
-// incomparable says why two values cannot be compared, and whether that is a fault. A value of memory that the
-// baseline has must be known again, by the same rules. A table that a value needs must exist. Otherwise a check would
-// pass without having seen the value.
+// incomparable returns why two values cannot be compared, and whether that fails the check. A value of memory that the
+// baseline has must also be known for the run, by the same rules. A table that the value needs must exist. Otherwise a
+// check would pass without having seen the value.
 func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, before, after *float64) (reason *Reason,
 	fault bool) {
 	memory := m.Name == compare.MetricPeak || m.Name == compare.MetricReserved || m.Name == compare.MetricCategory ||
@@ -72,7 +73,7 @@ func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, befor
 	return nil, false
 }
 
-// goneTable returns the removed table that a metric needs; "" if the table exists.
+// goneTable returns the file of the removed table that a metric needs, or "" if no table that it needs was removed.
 func goneTable(m compare.Metric, e *schemas.BaselineExperiment) string {
 	table := ""
 	switch m.Name {

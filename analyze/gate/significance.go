@@ -5,12 +5,12 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// significant is the probability below which slower times do not count as chance.
+// significant is the p-value below which slower times do not count as chance.
 const significant = 0.05
 
-// insignificant returns why times that exceed their threshold may be chance: a rank test does not tell them from the
-// baseline's times. insignificant returns nil if the test does, or if there are so few runs that the test never
-// could. Then the threshold decides.
+// insignificant returns the reason why times above their threshold may be chance: a rank test finds no difference from
+// the baseline's times. It returns nil if the test finds a difference, or if there are so few runs that the test could
+// not find one. In both cases the threshold alone decides.
 func insignificant(base, now []float64) *Reason {
 	if 1/mathx.Choose(len(base)+len(now), len(base)) >= significant {
 		return nil

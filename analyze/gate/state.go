@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The states of an experiment in a check. [Experiment.Fails] tells whether the experiment fails the check.
+// The states of an experiment in a check. Field Fails of [Experiment] says whether the experiment fails the check.
 const (
 	StateOK            = "ok"
 	StateImproved      = "improved"       // better by more than a threshold allows it to be worse, or ends well again
@@ -16,7 +16,7 @@ const (
 	StateNewlyFailing  = "newly failing"  // the experiment ended well in the baseline and does not now; fails
 	StateNewlyOOM      = "newly OOM"      // the experiment ended well in the baseline and now runs out of memory; fails
 	StateNew           = "new"            // the baseline lacks the experiment
-	// the baseline has the experiment, and no run belongs to it; fails unless the check is partial
+	// StateGone: the baseline has the experiment, and no run belongs to it. It fails unless the check is partial.
 	StateGone = "gone"
 )
 
@@ -24,7 +24,7 @@ const (
 var States = []string{StateNewlyOOM, StateNewlyFailing, StateRegressed, StateNotComparable, StateGone, StateNew,
 	StateImproved, StateOK}
 
-// settle sets the state of an experiment that both sides have, from its comparisons.
+// settle sets the state of an experiment that both the runs and the baseline have, from its comparisons.
 func (x *Experiment) settle(base, now *schemas.BaselineExperiment) {
 	has := func(verdict string) bool {
 		return slices.ContainsFunc(x.Comparisons, func(c Comparison) bool { return c.Verdict == verdict })
@@ -50,8 +50,8 @@ func (x *Experiment) settle(base, now *schemas.BaselineExperiment) {
 	x.Fails = wasOK && !isOK || exceeded || unchecked
 }
 
-// improved reports whether a metric improved. A category improves only if the peak is lower too: bytes that moved
-// to another category are not saved.
+// improved reports whether a metric of the experiment improved. A category counts as improved only if the peak is lower
+// too, since bytes that moved to another category are not saved.
 func (x *Experiment) improved(base, now *schemas.BaselineExperiment) bool {
 	lower := base.PeakBytes != nil && now.PeakBytes != nil && *now.PeakBytes < *base.PeakBytes
 	return slices.ContainsFunc(x.Comparisons, func(c Comparison) bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A Threshold is how much of a metric a check accepts: at most Ratio times the baseline's value. For samples and
-// tokens per second, where less is worse, a check accepts at least the baseline's value divided by Ratio.
+// A Threshold is how much of a metric a check accepts: at most Ratio times the baseline's value. For samples and tokens
+// per second, where a lower value is worse, a check accepts at least the baseline's value divided by Ratio.
 type Threshold struct {
 	Metric     compare.Metric // the metric; for a category or a phase it may be a glob
 	Experiment string         // a glob of experiments' names; empty = all
@@ -26,14 +26,14 @@ type Threshold struct {
 	Place string
 }
 
-// DefaultThresholds are the thresholds of a check for which none are given.
+// DefaultThresholds are the thresholds of a check if neither the command line nor the file gives any.
 var DefaultThresholds = []string{"peak=1.05", "time=1.10"}
 
 // DefaultFloor is the default floor, in bytes, for a metric that the baseline lacks.
 const DefaultFloor = 1 << 20
 
-// LeastGrowth is by how many bytes a category may grow whatever its threshold, unless the floor is smaller. The
-// allocator rounds a small block up by at most as many bytes.
+// LeastGrowth is by how many bytes a category may grow even if its threshold is exceeded, unless the floor is smaller.
+// The allocator rounds a small block up by less than 512 bytes.
 const LeastGrowth = 512
 
 // ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05", "peak@ghost*=1.02". A ratio alone
@@ -119,7 +119,8 @@ func newThreshold(name, experiment, ratio string) (Threshold, error) {
 	return Threshold{Metric: metric, Experiment: experiment, Ratio: r, Text: ratio}, nil
 }
 
-// parseMetric is [compare.ParseMetric] for metrics that a threshold can be on, of categories that match a glob too.
+// parseMetric is [compare.ParseMetric] for the metrics that a threshold can limit. It also accepts a glob in the place
+// of a category.
 func parseMetric(s string) (compare.Metric, error) {
 	name, of, _ := strings.Cut(s, ":")
 	if name == compare.MetricCategory && isGlob(of) {
@@ -131,8 +132,8 @@ func parseMetric(s string) (compare.Metric, error) {
 	}
 	metric, err := compare.ParseMetric(s)
 	if err == nil && metric.Name == compare.MetricPhase {
-		// The time of a phase is in no baseline document: in small phases, the spread of times is larger than any
-		// sensible threshold.
+		// A baseline has no times of phases: in small phases, the spread of times is larger than any sensible
+		// threshold.
 		err = fmt.Errorf("a phase is held to its memory, phase-peak:%s, not to its time", metric.Of)
 	}
 	return metric, err
@@ -142,15 +143,16 @@ func parseMetric(s string) (compare.Metric, error) {
 // given in per cent.
 const mostRatio = 3
 
-// percentOver is by how many percent a ratio is over 1.
+// percentOver returns by how many per cent a ratio exceeds 1.
 func percentOver(r *big.Rat) string {
 	over := new(big.Rat).Sub(r, big.NewRat(1, 1))
 	return strings.TrimSuffix(strings.TrimRight(over.Mul(over, big.NewRat(100, 1)).FloatString(2), "0"), ".")
 }
 
-// CheckNames returns an error for a threshold on a phase, or for an experiment, that neither the baseline nor the
-// runs have. A mistyped name would match nothing, and the check would pass. If neither the baseline nor the runs have
-// phases, CheckNames accepts any phase. A file's threshold may name experiments that a check leaves out.
+// CheckNames returns an error if a threshold names a phase or an experiment that neither the baseline nor the runs
+// have. A mistyped name would match nothing, and the check would pass. If neither the baseline nor the runs have
+// phases, CheckNames accepts any phase. A file's threshold may name experiments that are in neither, since a check may
+// leave some out.
 func CheckNames(thresholds []Threshold, baseline schemas.Baseline, runs []analyze.Summary) error {
 	phases, experiments := map[string]bool{}, map[string]bool{}
 	for _, list := range [][]schemas.BaselineExperiment{baseline.Experiments, BaselineOf(runs, "").Experiments} {
@@ -214,8 +216,8 @@ func (t *Threshold) exceeded(baseline, current float64, floor int64) bool {
 	return c.Cmp(b.Mul(b, t.Ratio)) > 0
 }
 
-// openOf returns by how much a metric may be larger than stated. The unknown part of a peak is slack of blocks from
-// before recording.
+// openOf returns by how much a bounded metric may be larger than its lower bound. The unknown part of a peak is slack
+// of blocks from before recording.
 func openOf(m compare.Metric, e *schemas.BaselineExperiment) float64 {
 	bytes := m.Name == compare.MetricPeak || m.Name == compare.MetricPhasePeak ||
 		m == (compare.Metric{Name: compare.MetricCategory, Of: schemas.Slack})

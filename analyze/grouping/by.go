@@ -18,20 +18,21 @@ const Tables = memory.LedgerTables | schemas.WantDetail
 // BreakdownBySchema is the version of [BreakdownByDocument].
 const BreakdownBySchema = "dpsight.breakdown_by/1"
 
-// By says how bytes are grouped into rows.
+// By says how a breakdown groups bytes into rows.
 type By struct {
 	Dimensions []Dimension // one, or two: the second within the first
-	// names of a module's path, or frames of a stack, that tell rows apart; 0 = whole paths, three frames
+	// Depth is how many names of a module's path, or how many frames of a stack, distinguish rows; 0 = whole paths,
+	// three frames.
 	Depth int
-	// similar modules that differ by their number share a row, and so do the tensors named after them, and the
-	// entries of a list that keeps blocks
+	// If Fold is true, similar modules that differ only by their number share a row. So do the tensors named after such
+	// modules, and the entries of a list that keeps blocks.
 	Fold bool
-	// stacks also differ by frames that are otherwise merged, and whole stacks are shown if Depth is 0
+	// If FullStack is true, stacks include the frames of torch and C++, and whole stacks are shown if Depth is 0.
 	FullStack bool
 	Top       int // rows beyond the largest Top are merged: "12 others"; 0 = none are
 }
 
-// Check returns an error for dimensions that have no meaning together.
+// Check returns an error for options of a breakdown that have no meaning together.
 func (b *By) Check() error {
 	has := func(d Dimension) bool { return slices.Contains(b.Dimensions, d) }
 	switch {
@@ -69,8 +70,8 @@ func NewBreakdownByDocument(by By, runs ...BreakdownByRun) BreakdownByDocument {
 	return BreakdownByDocument{BreakdownBySchema, by.Dimensions, by.Depth, by.Fold, by.FullStack, by.Top, runs}
 }
 
-// BreakdownByRun is one run's part. Devices is empty for a run without allocator events, or without the moment asked
-// for.
+// BreakdownByRun is one run's breakdown by dimensions. Devices is empty for a run without allocator events, or without
+// the requested moment.
 type BreakdownByRun struct {
 	identity.Identity
 	Devices  []DeviceBy `json:"devices"`
@@ -86,7 +87,7 @@ type DeviceBy struct {
 	Rank           int32         `json:"rank"`
 	At             memory.Moment `json:"at"`
 	AllocatedBytes int64         `json:"allocated_bytes"`
-	// TorchPeakAllocatedBytes is what torch itself says of the whole run.
+	// TorchPeakAllocatedBytes is the peak over the whole run by torch's own counter.
 	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
 	// Rows are the values of the first dimension. The rows' bytes sum to AllocatedBytes. Each row contains its values
 	// of the second dimension.
@@ -94,9 +95,9 @@ type DeviceBy struct {
 	// Columns are the values of the second dimension over all rows. The columns' bytes sum to AllocatedBytes too.
 	// Columns is null for one dimension.
 	Columns []ByRow `json:"columns"`
-	// UnknownBytes are, by dimension, the bytes of blocks whose value is not known.
+	// UnknownBytes has, for each dimension, the bytes of blocks whose value in this dimension is not known.
 	UnknownBytes map[Dimension]int64 `json:"unknown_bytes"`
-	// ModuleBytes is null if no dimension is of modules.
+	// ModuleBytes is null if no dimension is a property of modules.
 	ModuleBytes           *memory.ModuleBytes      `json:"module_bytes"`
 	SharedHookActivations *memory.SharedActivation `json:"shared_hook_activations"` // null if nothing is shared
 	Conservation          memory.Conservation      `json:"conservation"`
@@ -106,21 +107,22 @@ type DeviceBy struct {
 	Nameless []Dimension `json:"-"`
 }
 
-// ByRow has all bytes with one value of a dimension. Each byte is in exactly one row.
+// ByRow has the bytes with one value of a dimension. Each byte is in exactly one row.
 type ByRow struct {
-	// null if the value is unknown, and for merged rows; [schemas.SharedByModules] or [NotAnActivation] if there is
-	// certainly none
+	// Key is the value. It is null if the value is unknown, and for merged rows. [schemas.SharedByModules] and
+	// [NotAnActivation] stand for blocks that certainly have no value.
 	Key    *string `json:"key"`
 	Source string  `json:"source,omitempty"` // the text of the line, in a row by line whose file is available
 	Others int     `json:"others"`           // how many values this row merges; 0 = it has one value
 	// Modules is how many paths, cut to the depth, the row covers; 0 for a row that is not of modules.
 	Modules int   `json:"modules"`
 	Bytes   int64 `json:"bytes"`
-	// ViewBytes sums what the views that keep blocks of the row show, and the blocks of tensors that show all.
-	// ViewBytes is null if no view keeps more than it shows, and if the row is not of a holder.
+	// ViewBytes is how many of the row's bytes the tensors that keep its blocks show. ViewBytes is null if they show
+	// all bytes, or if the row is not about a holder.
 	ViewBytes       *int64 `json:"view_bytes,omitempty"`
 	memory.Evidence        // splits Bytes by how their categories are known
-	// live blocks with bytes in the row; for slack, blocks larger than their request
+	// Blocks is the number of live blocks with bytes in the row; for slack, the number of blocks larger than their
+	// request.
 	Blocks int64   `json:"blocks"`
 	Rows   []ByRow `json:"rows,omitempty"` // by the second dimension; their bytes sum to Bytes
 }
@@ -131,7 +133,7 @@ func BreakdownBy(in schemas.Tables, at memory.At, by By) (BreakdownByRun, error)
 	return BreakdownByWith(&in, at, by, memory.NewLedgers(&in))
 }
 
-// BreakdownByWith is [BreakdownBy] of a run whose blocks and owners are put together already.
+// BreakdownByWith is [BreakdownBy] with ledgers that the caller has already made.
 func BreakdownByWith(in *schemas.Tables, at memory.At, by By, ledgers *memory.Ledgers) (BreakdownByRun, error) {
 	whole, err := memory.BreakdownWith(in, at, ledgers)
 	run := BreakdownByRun{Identity: whole.Identity, Devices: []DeviceBy{}, Missing: whole.Missing,
@@ -149,7 +151,7 @@ func BreakdownByWith(in *schemas.Tables, at memory.At, by By, ledgers *memory.Le
 	return run, nil
 }
 
-// deviceBy groups what d counts.
+// deviceBy groups the bytes of a device's breakdown d by the dimensions.
 func deviceBy(in *schemas.Tables, p identity.Place, l *memory.Ledger, d *memory.DeviceBreakdown, by By) DeviceBy {
 	out := DeviceBy{Device: d.Device, Rank: d.Rank, At: d.At, AllocatedBytes: d.AllocatedBytes,
 		TorchPeakAllocatedBytes: d.TorchPeakAllocatedBytes,
@@ -240,7 +242,7 @@ func (t *tally) add(i int) {
 	}
 }
 
-// unseenOf are the bytes of a block that the view which keeps it does not show.
+// unseenOf returns how many bytes of a block are not shown by the view that keeps it.
 func (t *tally) unseenOf(a *schemas.Allocation) int64 {
 	for _, k := range t.keyers {
 		if k.held == nil {
@@ -261,8 +263,8 @@ func (t *tally) keys(a *schemas.Allocation, category int, m *schemas.Module, o *
 	return keys
 }
 
-// count adds one part of a block. counted are the keys under which its other part counts, or nil: a block with
-// slack is one block in the rows that have both parts.
+// count adds one part of a block, its request or its slack, to its rows. counted has the keys under which the other
+// part was counted, or is nil: a row that has both parts counts the block once.
 func (t *tally) count(keys, counted []dimensionKey, module string, bytes int64, evidence schemas.Evidence) {
 	at, again := t.rows, counted != nil
 	for k, key := range keys {
@@ -291,7 +293,7 @@ func (t *tally) count(keys, counted []dimensionKey, module string, bytes int64, 
 	}
 }
 
-// A group is a row in the making, or at the top all rows.
+// A group is a row while blocks are counted into it. The topmost group contains all rows.
 type group struct {
 	key dimensionKey
 	memory.Evidence
@@ -330,12 +332,13 @@ func (g *group) merge(o *group) {
 	}
 }
 
-// aside lists the values that come after all others, whatever their bytes, and that are never merged into "12
-// others".
+// aside lists the values whose rows come last, even if they have many bytes, and that are not merged into a row such as
+// "12 others".
 var aside = []string{schemas.SharedByModules, NotAnActivation, HeldByCpp, HeldByTraining, ""}
 
-// list makes rows of the group's values, in the order of the dimension and then by bytes. Values in aside, unknown
-// values and others come last. Known values beyond the largest top share one row, if that saves a row.
+// list returns the group's rows, in the order of the dimension and then by bytes. Values in aside, unknown values and
+// merged rows come last. If there are more than top known values, the smallest are merged into one row, if that saves a
+// row.
 func (g *group) list(top int) []ByRow {
 	all := slices.Collect(maps.Values(g.within))
 	known := slices.DeleteFunc(slices.Clone(all), func(w *group) bool { return slices.Contains(aside, w.key.Text) })
@@ -370,7 +373,7 @@ func (g *group) list(top int) []ByRow {
 	return rows
 }
 
-// CompareNames orders dotted paths, blocks.2 before blocks.10.
+// CompareNames orders dotted paths, with numbers by value: blocks.2 comes before blocks.10.
 func CompareNames(a, b string) int {
 	byName := slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
 		if isNumber(x) && isNumber(y) {

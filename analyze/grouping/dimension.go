@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Dimension is one property of a block that bytes are broken down by.
+// A Dimension is a property of blocks by which a breakdown groups bytes.
 type Dimension string
 
 // The dimensions.
@@ -30,9 +30,11 @@ const (
 	DimensionSize     Dimension = "size"   // requested, in powers of two
 	DimensionStack    Dimension = "stack"  // that asked for the block, where recorded
 	DimensionLine     Dimension = "line"   // of the script, that asked for the block, where known
-	// of the tensor: of the parameter that it is or belongs to, or of the autograd node that holds it
+	// DimensionName is the name of the tensor: of the parameter that it is or belongs to, or of the autograd node that
+	// holds it.
 	DimensionName Dimension = "name"
-	// who keeps the block, as the agent found it at the end of instrumented steps, at a failed request and at exit
+	// DimensionHolder is what keeps the block, as the agent found it at the end of instrumented steps, at a failed
+	// request and at exit.
 	DimensionHolder Dimension = "holder"
 )
 
@@ -41,7 +43,7 @@ var Dimensions = []Dimension{DimensionCategory, DimensionModule, DimensionClass,
 	DimensionStep,
 	DimensionOp, DimensionDType, DimensionSize, DimensionStack, DimensionLine, DimensionName, DimensionHolder}
 
-// maxDimensions is how many dimensions can be crossed: a table has rows and columns.
+// maxDimensions is how many dimensions a breakdown can combine, since a table has rows and columns.
 const maxDimensions = 2
 
 // ParseDimensions reads one dimension or two different ones with a comma between: "category,module".
@@ -76,7 +78,7 @@ func (d Dimension) NeedsModule() bool {
 	return d == DimensionModule || d == DimensionClass || d == DimensionRole
 }
 
-// needsOwner reports whether the dimension is a property of the ownership that the block is counted under.
+// needsOwner reports whether the dimension depends on the owner under which the block counts.
 func (d Dimension) needsOwner() bool {
 	return d == DimensionOp || d == DimensionName || d == DimensionHolder
 }
@@ -87,16 +89,16 @@ type dimensionKey struct {
 	place int64 // values are in this order, then by bytes
 }
 
-// Values for blocks without a step or a phase.
+// The values that stand for a step or a phase of blocks that have none.
 const (
 	BeforeRecording = "before recording"
 	BetweenWindows  = "between windows"
 	beforeFirstStep = "before the first step"
 )
 
-// Unseen returns the value that replaces the birth of a block without a birth event; "" if the block has a birth
-// event. A block born between two windows of recorded steps has the event at which the later window opened, and no
-// phase.
+// Unseen returns the value that replaces the birth of a block without a birth event; "" if the block has a birth event.
+// A block born between two windows of recorded steps has, as its birth, the event at which the later window opened, and
+// no phase.
 func Unseen(a *schemas.Allocation) string {
 	switch {
 	case a.AllocSeq == 0:
@@ -107,7 +109,7 @@ func Unseen(a *schemas.Allocation) string {
 	return ""
 }
 
-// Keyer gives blocks their values of one dimension, on one device.
+// Keyer finds the values that the blocks of one device have in one dimension.
 type Keyer struct {
 	Dimension
 	By     *By
@@ -138,8 +140,8 @@ func NewKeyer(in *schemas.Tables, d Dimension, by *By, p identity.Place) *Keyer 
 	return k
 }
 
-// Key is a block's value; category is that which the bytes asked about count under, m its module or nil, o the
-// ownership that it is counted under or nil.
+// Key returns a block's value. category is the category under which the bytes count, m the block's module or nil, and o
+// the owner under which the block counts or nil.
 func (k *Keyer) Key(a *schemas.Allocation, category int, m *schemas.Module, o *schemas.Owner) dimensionKey {
 	switch k.Dimension {
 	case DimensionCategory:
@@ -189,7 +191,7 @@ func (k *Keyer) Key(a *schemas.Allocation, category int, m *schemas.Module, o *s
 	return dimensionKey{Text: k.path(m, k.By.Depth)}
 }
 
-// path is the module's, as far as depth goes, folded if it is to be.
+// path returns the first depth names of a module's path. It is folded if By asks for that.
 func (k *Keyer) path(m *schemas.Module, depth int) string {
 	if path := ModulePath(m, depth); !k.By.Fold {
 		return path
@@ -198,9 +200,9 @@ func (k *Keyer) path(m *schemas.Module, depth int) string {
 	}
 }
 
-// name returns what the owner calls the tensor: a parameter's name, also for its gradient and optimizer state, or the
-// script's name. What autograd holds is named by its node. Many nodes have the same name, so name adds the module's
-// name.
+// name returns the owner's name for the tensor: a parameter's name, also for its gradient and optimizer state, or the
+// script's name. A tensor that autograd holds has the name of its autograd node. Many nodes have the same name, so name
+// puts the module's path before it.
 func (k *Keyer) name(m *schemas.Module, o *schemas.Owner) string {
 	switch {
 	case o == nil || o.Name == "":
@@ -213,7 +215,7 @@ func (k *Keyer) name(m *schemas.Module, o *schemas.Owner) string {
 	return o.Name
 }
 
-// holder is who keeps a block.
+// holder returns what keeps a block, in the words of [holderOf].
 func (k *Keyer) holder(a *schemas.Allocation, o *schemas.Owner) string {
 	category := schemas.Other
 	if o != nil {
@@ -222,15 +224,17 @@ func (k *Keyer) holder(a *schemas.Allocation, o *schemas.Owner) string {
 	return holderOf(k.held.Of(a), category, k.By.Fold)
 }
 
-// autogradNode is the name of a node of autograd's graph: AddmmBackward0. A script's own tag may have any name.
+// autogradNode matches the name of a node of autograd's graph, such as AddmmBackward0. A tag that a script sets may
+// have any name.
 var autogradNode = regexp.MustCompile(`Backward[0-9]*$`)
 
-// NotAnActivation is the op of blocks that count under another category by tags or by their lives: parameters,
-// gradients and temporaries are not kept for backward.
+// NotAnActivation is the op of blocks that are known by tags or lifetime to be no activations: parameters, gradients
+// and temporaries are not kept for backward.
 const NotAnActivation = "not an activation"
 
-// opOf returns the operation of a block: the one that a table names, else the one whose node holds it for backward.
-// An activation that several nodes hold counts under the first node that the walk over the graph found.
+// opOf returns the operation of a block: the operation in column op of the allocations, else the autograd node that
+// holds the block for backward. An activation that several nodes hold counts under the first node that the walk over
+// the graph found.
 func opOf(a *schemas.Allocation, o *schemas.Owner) string {
 	switch {
 	case a.Op != "":
@@ -245,7 +249,8 @@ func opOf(a *schemas.Allocation, o *schemas.Owner) string {
 	return ""
 }
 
-// ModulePath is the first depth names of a module's path, 0 = all; of a root, which has none, its class.
+// ModulePath returns the first depth names of a module's path, or all names if depth is 0. For a root module, whose
+// path is empty, it returns the class.
 func ModulePath(m *schemas.Module, depth int) string {
 	if m.Path == "" {
 		return "(" + m.Class + ")"
@@ -257,10 +262,11 @@ func ModulePath(m *schemas.Module, depth int) string {
 	return strings.Join(names, ".")
 }
 
-// smallestSize is the allocator's rounding, in bytes: smaller sizes are one class.
+// smallestSize is the allocator's rounding, in bytes. All requests up to this size share one size class.
 const smallestSize = 512
 
-// sizeClass is the power of two that a request lies above, as a range: "16–32 MiB". The largest sizes come first.
+// sizeClass returns the range between two powers of two that a request lies in: "16–32 MiB". The largest sizes come
+// first.
 func sizeClass(bytes int64) dimensionKey {
 	if bytes < smallestSize {
 		return dimensionKey{Text: "under 512 B", place: -1}
@@ -274,7 +280,7 @@ func sizeClass(bytes int64) dimensionKey {
 	return dimensionKey{from + "–" + to + " " + next, -int64(n)}
 }
 
-// sizeWords is 1<<n bytes as a number and its binary unit.
+// sizeWords returns 1<<n bytes as a number and its binary unit.
 func sizeWords(n int) (number, unit string) {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	u := min(n/10, len(units)-1)

@@ -6,11 +6,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// folds are the containers of numbered modules of one class, by path. The layers of a transformer fold into
-// layers.*; the different modules of a Sequential do not.
+// folds are the paths of modules whose numbered children all have the same class. The layers of a transformer fold into
+// layers.*; the different modules of a Sequential do not fold.
 type folds map[string]bool
 
-// FoldsOf looks at the modules of all runs that are compared, so that a path folds in each of them or in none.
+// FoldsOf finds the folds in the modules of all runs that are compared, so that a path folds in all the runs or in
+// none.
 func FoldsOf(runs ...[]schemas.Module) folds {
 	f := folds{}
 	for _, list := range runs {
@@ -40,7 +41,7 @@ func FoldsOf(runs ...[]schemas.Module) folds {
 	return f
 }
 
-// Fold gives a path with a star for each number that folds.
+// Fold returns a path with a star in the place of each number that folds.
 func (f folds) Fold(path string) string {
 	parts := strings.Split(path, ".")
 	out := make([]string, len(parts))

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Values for holders without a path.
+// The values that stand for holders without a path.
 const (
 	HeldByCpp      = "C++ alone"
 	HeldByTraining = "model and optimizer"
@@ -18,7 +18,8 @@ const (
 // keptByTraining lists the categories that already say who keeps a block.
 var keptByTraining = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.Gradients, schemas.OptimizerState}
 
-// holderOf returns who keeps a block, "" if unknown. With fold, the entries of one list become one.
+// holderOf returns the path of what keeps a block, or "" if unknown. If fold is true, all entries of one list have the
+// same path.
 func holderOf(h *memory.Holder, category schemas.Category, fold bool) string {
 	switch {
 	case slices.Contains(keptByTraining, category):
@@ -33,8 +34,8 @@ func holderOf(h *memory.Holder, category schemas.Category, fold bool) string {
 	return h.Path
 }
 
-// HolderName returns the holder's name as shared by many blocks: it merges the entries of a list, and the tensors
-// that one graph saves.
+// HolderName returns a name of the holder that many blocks can share: the entries of one list have the same name, and
+// so have the tensors that one graph saves.
 func HolderName(h *memory.Holder) string {
 	if h.Kind == schemas.HeldByCpp {
 		return HeldByCpp
@@ -46,7 +47,8 @@ func HolderName(h *memory.Holder) string {
 	return FoldHolder(path)
 }
 
-// FrameOf returns a path up to the frame that keeps what it leads to, without the variable and what follows.
+// FrameOf returns the part of a holder's path that names a function's frame, without the variable in it and what
+// follows.
 func FrameOf(path string) string {
 	path, _, _ = strings.Cut(path, arrow+graph)
 	if at := strings.LastIndex(path, arrow); at >= 0 {
@@ -55,7 +57,7 @@ func FrameOf(path string) string {
 	return FoldHolder(path)
 }
 
-// HolderRoot is the name that a path begins with: "global kept[*]", "local x of train()".
+// HolderRoot returns the name that a holder's path begins with: "global kept[*]", "local x of train()".
 func HolderRoot(path string) string {
 	root, _, _ := strings.Cut(path, arrow)
 	root, _, _ = strings.Cut(root, " (") // a generator, an exception or a weak reference behind the name
@@ -67,11 +69,11 @@ const (
 	graph = "grad_fn" // is the part at which a graph of autograd begins
 )
 
-// entry is an entry of a list or a dictionary, in a path.
+// entry matches an index or a key in brackets, in a holder's path.
 var entry = regexp.MustCompile(`\[[^\[\]]+\]`)
 
 // FoldHolder returns a path with the numbered entries of lists and dictionaries merged: "global kept[*]" for kept[7],
-// kept['7/conv'] and kept['conv', 7]. A key without a digit, such as 'labels', tells entries apart, unless it is cut.
+// kept['7/conv'] and kept['conv', 7]. A key without a digit, such as 'labels', stays, unless the agent cut it short.
 func FoldHolder(path string) string {
 	return entry.ReplaceAllStringFunc(path, func(key string) string {
 		if strings.ContainsAny(key, "0123456789…") {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// LinesOf are the lines of a rank's script by their id.
+// LinesOf returns the lines of a rank's script by their id.
 func LinesOf(in *schemas.Tables, rank int32) map[int64]*schemas.Line {
 	lines := map[int64]*schemas.Line{}
 	for i := range in.Lines {
@@ -17,7 +17,7 @@ func LinesOf(in *schemas.Tables, rank int32) map[int64]*schemas.Line {
 	return lines
 }
 
-// LineText names a line by its file and number; "" if none is known.
+// LineText returns a line's file and number as text; "" if the line is not known.
 func LineText(l *schemas.Line) string {
 	if l == nil {
 		return ""
@@ -25,7 +25,8 @@ func LineText(l *schemas.Line) string {
 	return fmt.Sprintf("%s:%d", l.File, l.Number)
 }
 
-// sourcesOf returns the texts of lines by name, if their files are available; nil if no dimension is of lines.
+// sourcesOf returns the source text of lines by their name, if their files are available; nil if by has no dimension
+// line.
 func sourcesOf(in *schemas.Tables, rank int32, by By) map[string]string {
 	sources := map[string]string{}
 	for _, d := range by.Dimensions {

@@ -8,10 +8,10 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stackDepth is the default number of frames that tell stacks apart. A whole stack has thirty frames and more.
+// stackDepth is the default number of frames that distinguish stacks. A whole stack often has thirty frames or more.
 const stackDepth = 3
 
-// FramesOf are a rank's stacks by their id, innermost frame first.
+// FramesOf returns a rank's stacks by their id, each with its innermost frame first.
 func FramesOf(in *schemas.Tables, rank int32) map[int64][]schemas.StackFrame {
 	frames := map[int64][]schemas.StackFrame{}
 	for _, f := range in.Stacks {
@@ -22,10 +22,11 @@ func FramesOf(in *schemas.Tables, rank int32) map[int64][]schemas.StackFrame {
 	return frames
 }
 
-// StackText names a stack by its innermost frames outside of torch and C++, starting at the line that called into
-// them. If there are no such frames, StackText takes torch's own frames, then C++ frames, and else returns "". With
-// lines, the text shows the last two names of a file's path. Without lines, the text is for matching: it does not
-// change when code above a call grows or shrinks, or when a script or an environment moves.
+// StackText names a stack by its innermost frames outside of torch and C++, starting at the line that called into torch
+// or C++. If a stack has no other frames, StackText takes torch's own frames, else C++ frames, and returns "" if there
+// are none. If lines is true, the text shows line numbers and the last two names of a file's path. If lines is false,
+// the text is for matching: it does not change when code above a call grows or shrinks, or when a script or an
+// environment moves.
 func StackText(frames []schemas.StackFrame, depth int, lines bool) string {
 	if depth == 0 {
 		depth = stackDepth
@@ -68,7 +69,7 @@ func stackText(frames []schemas.StackFrame, depth int, lines bool, kept func(sch
 	return strings.Join(words, " < ")
 }
 
-// lastTwo is a path's last two names.
+// lastTwo returns a path's last two names.
 func lastTwo(file string) string {
 	if folder := path.Dir(file); folder != "." && folder != "/" {
 		return path.Join(path.Base(folder), path.Base(file))
@@ -96,13 +97,13 @@ func isProgram(f schemas.StackFrame) bool {
 var torchFolders = []string{"/site-packages/torch/", "/dist-packages/torch/", "/pytorch/torch/",
 	"/site-packages/functorch/", "/dist-packages/functorch/", "/torchinductor_"}
 
-// isPython reports whether a frame is Python and tells who asked for memory.
+// isPython reports whether a frame is Python code that helps to show who requested memory.
 func isPython(f schemas.StackFrame) bool {
 	return (strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<")) && !isPlumbing(f)
 }
 
-// isNative reports whether a C++ frame tells who asked for memory. Frames of the unwinder and of the allocator do not
-// tell it.
+// isNative reports whether a C++ frame helps to show who requested memory. Frames of the unwinder and of the allocator
+// do not.
 func isNative(f schemas.StackFrame) bool {
 	for _, part := range []string{"CapturedTraceback", "unwind", "CachingAllocator", "gather_with_cpp"} {
 		if strings.Contains(f.Function, part) {
@@ -112,8 +113,8 @@ func isNative(f schemas.StackFrame) bool {
 	return f.Function != "" && !isOurs(f.File) && !isPlumbing(f)
 }
 
-// portable returns a file's name wherever it lies: its path within its environment if it is installed, else its
-// base name.
+// portable returns a file's name without the parts that differ between machines: its path within its environment if it
+// is installed, else its base name.
 func portable(file string) string {
 	for _, folder := range []string{"/site-packages/", "/dist-packages/"} {
 		if i := strings.LastIndex(file, folder); i >= 0 {
@@ -123,8 +124,8 @@ func portable(file string) string {
 	return path.Base(file)
 }
 
-// isPlumbing reports whether a frame tells nothing about who asked: two or three between every module's call and
-// its forward, one under every call in a device context, and dpsight's own where they wrap a function.
+// isPlumbing reports whether a frame shows nothing about who requested memory: torch's frames between a module's call
+// and its forward, or under a call in a device context, and dpsight's frames that wrap a function.
 func isPlumbing(f schemas.StackFrame) bool {
 	switch {
 	case strings.HasSuffix(f.File, "torch/nn/modules/module.py"):
@@ -135,9 +136,9 @@ func isPlumbing(f schemas.StackFrame) bool {
 	return isOurs(f.File)
 }
 
-// isOurs reports whether a file belongs to the agent or the phantom GPU. collect writes them into a folder of its
-// own for each run, [schemas.ScratchPrefix] and a number; older recordings have dpsight- and a number. A script's
-// folder or file of such a name belongs to the script.
+// isOurs reports whether a file belongs to the agent or the phantom GPU. Package collect writes these files into a new
+// folder for each run, named [schemas.ScratchPrefix] and a number; older recordings have dpsight- and a number. Other
+// files in a folder with such a name belong to the script.
 func isOurs(file string) bool {
 	i := strings.LastIndex(file, "/dpsight-")
 	if i < 0 {

@@ -10,12 +10,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Growth is how much more a device holds from one step, or pass, to the next.
+// A Growth describes by how much the memory that a device holds grows from one step, or pass, to the next.
 type Growth struct {
 	Trend
 	Unit Unit
 	Gaps bool // there are steps between them that were not recorded
-	// Spans are the events of all recorded steps, or passes, of the series in which the growth is seen.
+	// Spans are the events of each recorded step, or pass, in the series that grows.
 	Spans []memory.Span
 	// Step is the step that contains all passes; nil if no step contains them, or if the growth is by steps.
 	Step *int64
@@ -26,7 +26,7 @@ type Growth struct {
 	Exhaustion *Exhaustion
 }
 
-// Unit is what a growth is counted by.
+// Unit is what repeats while memory grows: a step or a kind of pass.
 type Unit string
 
 // The units.
@@ -35,12 +35,12 @@ const (
 	// EvaluationPass is a forward pass that trains nothing. Passes are the unit if several follow each other, without
 	// a step or within one step.
 	EvaluationPass Unit = "evaluation_pass"
-	// LinePass begins each time that a line of the script asks for memory. Such passes are the unit if the run has
-	// neither steps nor evaluations.
+	// LinePass begins each time that a line of the script asks for memory. Line passes are the unit if the run has
+	// neither steps nor evaluation passes.
 	LinePass Unit = "line_pass"
 )
 
-// A Low is the lowest that was allocated in a step or a pass, and the first event after which it was that low.
+// A Low is the lowest allocated in a step or a pass, and the first event after which the allocated was that low.
 type Low struct {
 	At    int64 // the step's number; of passes, their own from 0
 	Event int64
@@ -55,12 +55,12 @@ type Exhaustion struct {
 	At, Earliest, Latest int64
 }
 
-// farthest limits how far ahead an exhaustion is stated: this many times the number of steps that the slope comes
-// from.
+// farthest limits how far ahead an exhaustion is predicted: this many times the number of steps from which the slope
+// was computed.
 const farthest = 1_000
 
-// Of finds the growth of a device from its ledger and the highest that was allocated there. Steps take precedence
-// over passes: each evaluation within the steps would also show what the steps keep.
+// Of finds the growth of a device's memory from its ledger and its peak. Steps take precedence over passes, since
+// evaluation passes within the steps would also show what the steps keep.
 func Of(in *schemas.Tables, p identity.Place, l *memory.Ledger, peak memory.Moment, peakBytes int64) *Growth {
 	f := finder{in: in, p: p, l: l, peak: peak.Event, peakBytes: peakBytes}
 	steps := f.steps()
@@ -82,7 +82,7 @@ type finder struct {
 	peakBytes int64
 }
 
-// A series is what may grow: steps or passes in order.
+// A series is a list of steps or passes, in order, over which memory may grow.
 type series struct {
 	unit  Unit
 	spans []span
@@ -90,11 +90,11 @@ type series struct {
 	line  *schemas.Line
 }
 
-// A span is a step or a pass: events (begin, end], and the state that it begins with.
+// A span is a step or a pass: its number and its events (begin, end]. The state just after begin counts too.
 type span struct{ at, begin, end int64 }
 
-// steps returns the recorded steps after warm-up. If no step comes after warm-up, steps returns all recorded steps,
-// as for a script whose steps are only found by backward passes.
+// steps returns the recorded steps after warm-up. If no step comes after warm-up, steps returns all recorded steps, as
+// for a script whose steps were recognised only by their backward passes.
 func (f *finder) steps() series {
 	all, warm := series{unit: Step}, series{unit: Step}
 	for i := range f.in.Steps {
@@ -116,9 +116,9 @@ func (f *finder) steps() series {
 	return s
 }
 
-// evaluations returns the forward passes that train nothing: the passes of one step together, and the passes outside
-// of all steps. Each pass lasts until the next begins. evaluates is true if there are such passes, even if too few to
-// judge.
+// evaluations returns the forward passes that train nothing, as one series for each step and one for the passes outside
+// of all steps. Each pass lasts until the next pass begins. evaluates is true if there are evaluation passes at all,
+// even if they are too few to judge.
 func (f *finder) evaluations() (out []series, evaluates bool) {
 	known := memory.PhasesWithBytes(f.in)
 	by := map[int64][]*schemas.Phase{}
@@ -148,8 +148,8 @@ func (f *finder) evaluations() (out []series, evaluates bool) {
 	return out, len(by) > 0
 }
 
-// linePasses returns passes by the line of a loop: the line whose blocks hold most at the peak. A pass begins where
-// the line asks for a block and another line asked for the one before.
+// linePasses returns passes that begin at one line of a loop: the line whose blocks hold most at the peak. A pass
+// begins where this line requests a block and another line requested the block before.
 func (f *finder) linePasses() series {
 	begins, held := map[int64][]int64{}, map[int64]int64{}
 	last := int64(0)
@@ -184,7 +184,7 @@ func (f *finder) linePasses() series {
 	return s
 }
 
-// best returns the growth with the most bytes among several series.
+// best returns the growth with the most bytes among several series, or nil if no series grows.
 func (f *finder) best(all []series) (best *Growth) {
 	for _, s := range all {
 		if len(s.spans) < least {
@@ -230,9 +230,9 @@ func (g *Growth) Bytes() int64 { return g.Last.Bytes - g.First.Bytes }
 // Steps returns over how many steps, or passes, the growth was added.
 func (g *Growth) Steps() int64 { return g.Last.At - g.First.At }
 
-// kept determines whether the passes gave back what they left behind. If they did not, kept reports whether what they
-// left behind is there at the peak: an evaluation that holds its outputs until it ends does not raise a peak at
-// another moment.
+// kept sets GivenBack and reports whether the growth matters. It does if the memory was not given back, or if much of
+// it is live at the peak: an evaluation that holds its outputs only until it ends does not raise a peak at another
+// moment.
 func (f *finder) kept(g *Growth) bool {
 	events := int64(0)
 	if v := identity.Verdict(f.in, f.p); v != nil {
@@ -257,12 +257,12 @@ func (f *finder) kept(g *Growth) bool {
 	return !g.GivenBack || memory.AtLeast(atPeak, f.peakBytes, percentInAll)
 }
 
-// lows returns the lows of spans, which must be in order and must not overlap.
+// lows returns the low of each span. The spans must be in order and must not overlap.
 func (f *finder) lows(spans []span) []Low {
 	out := make([]Low, 0, len(spans))
 	var allocated, since int64 // as it is since that event
 	next := 0
-	// the spans that have begun before an event, with the bytes allocated at their beginning
+	// begin adds a low for each span that has begun before an event, with the bytes allocated at the span's beginning.
 	begin := func(before int64) {
 		for ; next < len(spans) && spans[next].begin < before; next++ {
 			out = append(out, Low{spans[next].at, max(since, spans[next].begin), allocated, allocated})
@@ -287,8 +287,8 @@ func (f *finder) lows(spans []span) []Low {
 	return out
 }
 
-// exhaustion finds when the largest difference between a step's highest and lowest no longer fits. A run that has
-// died of the growth needs no prediction.
+// exhaustion computes the step from which the growing lows leave no room for the largest difference between a step's
+// highest and lowest. It returns nil if the bounds of the slope are too wide.
 func (f *finder) exhaustion(t *Trend, lows []Low) *Exhaustion {
 	limit := f.limit()
 	if limit == 0 || t.SlopeLow <= 0 || t.SlopeHigh > 2*t.SlopeLow {
@@ -306,8 +306,8 @@ func (f *finder) exhaustion(t *Trend, lows []Low) *Exhaustion {
 	return &Exhaustion{LimitBytes: limit, At: in(t.Slope), Earliest: in(t.SlopeHigh), Latest: in(t.SlopeLow)}
 }
 
-// limit returns what the process can take of the device, as far as the run knows: the phantom GPU's memory, the limit
-// that the process set, or the whole device. limit returns 0 if the limit is not known, or if the run has reached it.
+// limit returns how many bytes of the device the process can take: the phantom GPU's memory, a limit that the process
+// set, or the whole device. limit returns 0 if the limit is not known, or if the run died at it.
 func (f *finder) limit() (limit int64) {
 	m := f.in.Manifest
 	switch {

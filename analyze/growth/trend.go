@@ -10,40 +10,42 @@ import (
 
 const (
 	least = 8 // lows: fewer tell nothing
-	// the most lows: a longer series is divided into this many stretches, and the lowest of each is taken, since
-	// comparing all pairs would take too long
+	// most is the largest number of lows that are compared. A longer series is divided into this many stretches, and
+	// the lowest of each is taken, since comparing all pairs would take too long.
 	most = 400
-	// alpha is how often lows in random order may be called rising, over all series of a run and all their ends.
+	// alpha is the accepted probability that lows in random order are called rising, over all series of a run together.
 	alpha = 0.001
 	parts = 8 // the number of equal parts of a series that show whether the growth is spread over all of it
-	// risingParts is how many of the rises from part to part must be at least a quarter of the average rise. The
-	// last rise must be, because otherwise the growth has ended.
+	// risingParts is how many of the rises from part to part must be at least a quarter of the average rise. The last
+	// rise must be so large in any case, because otherwise the growth has ended.
 	risingParts = 5
 	partOfRise  = 4
-	// jump is how many times a step's growth a low may rise above the one before. A larger rise in the first
-	// quarter of a series is warm-up, such as a library's workspace, and the series begins after it.
+	// jump limits by how much a low may exceed the low before it: this many times the median growth per step. A larger
+	// rise in the first quarter of a series is warm-up, such as a library's workspace, and the series begins after the
+	// rise.
 	jump = 8
-	// z95 is a quantile of the normal distribution: a slope lies within its bounds in 95 of 100 cases.
+	// z95 is the quantile of the normal distribution for bounds with a confidence of 95 %.
 	z95 = 1.96
 )
 
-// A Trend is how a series of lows rises.
+// A Trend describes how a series of lows rises.
 type Trend struct {
 	First, Last Low
 	Lows        int // that it stands on
 	// Slope is the median slope over all pairs of lows (Theil and Sen), in bytes per step. The true slope lies
 	// between SlopeLow and SlopeHigh with a confidence of 95 %.
 	Slope, SlopeLow, SlopeHigh float64
-	// Tau is Kendall's: 1 if each low is above all before it. P is the probability that lows in random order have as
-	// high a tau.
+	// Tau is Kendall's tau: 1 if each low is above all lows before it. P is the probability that lows in random order
+	// have a tau at least as high.
 	Tau, P float64
-	// Steady reports whether both halves rise alike, by no more than twice the other's slope.
+	// Steady is true if both halves of the series rise, and the slope of one half is at most twice the slope of the
+	// other.
 	Steady bool
 }
 
 // trendOf finds the longest growth of a series of lows that continues at its end: of the whole series, or of its last
-// three quarters or half. trendOf returns nil if there is no such growth. looks is how many series of the run are
-// examined.
+// three quarters or half. trendOf returns nil if there is no such growth. looks is the number of series of the run that
+// are examined.
 func trendOf(lows []Low, looks int) *Trend {
 	lows = condensed(lows)
 	n := len(lows)
@@ -59,8 +61,8 @@ func trendOf(lows []Low, looks int) *Trend {
 	return nil
 }
 
-// isHigh reports whether a trend of the last lows is above what came before: at most a quarter of the earlier lows
-// lie above the trend's first low. This excludes the last tooth of a sawtooth.
+// isHigh reports whether no earlier low lies far above the beginning of the trend: none exceeds its first low by more
+// than a quarter of its rise. This excludes the last tooth of a sawtooth.
 func (t *Trend) isHigh(before []Low) bool {
 	return !slices.ContainsFunc(before, func(l Low) bool {
 		return l.Bytes > t.First.Bytes+(t.Last.Bytes-t.First.Bytes)/partOfRise
@@ -94,8 +96,8 @@ func steadyTrend(lows []Low, alpha float64) *Trend {
 	if t.Slope <= 0 || t.Last.Bytes <= t.First.Bytes {
 		return nil
 	}
-	// The bounds are slopes on both sides of the median slope, as far away in rank as the score of random lows strays
-	// (Sen 1968).
+	// The bounds are two slopes on both sides of the median slope. Their distance from the median in rank is the
+	// distance by which the score of lows in random order varies (Sen 1968).
 	away := z95 * math.Sqrt(float64(n*(n-1)*(2*n+5))/18) / 2
 	half := float64(len(all)-1) / 2
 	t.SlopeLow = all[int(max(0, math.Floor(half-away)))]
@@ -105,7 +107,8 @@ func steadyTrend(lows []Low, alpha float64) *Trend {
 	return t
 }
 
-// warmup is how many lows at the beginning lie below a rise that is far above all later ones.
+// warmup returns how many lows at the beginning of a series come before a rise that is far larger than the series'
+// median growth.
 func warmup(lows []Low) (n int) {
 	slope := middle(slopes(lows))
 	for i := 1; i <= len(lows)/4 && len(lows)-i >= least; i++ {
@@ -117,7 +120,7 @@ func warmup(lows []Low) (n int) {
 	return n
 }
 
-// slopes returns the slopes between all pairs of lows, in order.
+// slopes returns the slopes between all pairs of lows, sorted.
 func slopes(lows []Low) []float64 {
 	out := make([]float64, 0, len(lows)*(len(lows)-1)/2)
 	for j := range lows {
@@ -196,7 +199,7 @@ func kendall(lows []Low) (tau, p float64) {
 	return tau, math.Erfc(float64(score-1)/deviation/math.Sqrt2) / 2
 }
 
-// tied is what equal lows take from 18 times the variance of the score.
+// tied returns by how much equal lows reduce 18 times the variance of Kendall's score.
 func tied(lows []Low) (sum int) {
 	counts := map[int64]int{}
 	for _, l := range lows {
@@ -208,7 +211,8 @@ func tied(lows []Low) (sum int) {
 	return sum
 }
 
-// inOrder returns the share of all orders of n lows with at most wrong pairs the wrong way around.
+// inOrder returns, of all orders of n lows, the share in which at most the given number of pairs are in the wrong
+// order.
 func inOrder(n, wrong int) (share float64) {
 	shares := []float64{1} // of the orders of k lows, by the number of such pairs
 	for k := 2; k <= n; k++ {
@@ -231,7 +235,7 @@ const (
 	percentInAll    = 1 // of the peak, that all of them add
 )
 
-// matters reports whether a trend is large enough, compared with the peak, to be reported.
+// matters reports whether a trend is large enough, in relation to the peak, to be reported.
 func (t *Trend) matters(peak int64) bool {
 	return t.Slope*1000 >= float64(peak)*stepThousandths || memory.AtLeast(t.Last.Bytes-t.First.Bytes, peak, percentInAll)
 }

@@ -1,10 +1,9 @@
-// Package hostmemory says what a run took of the host: resident and page-locked memory, and in which phases it
-// grew.
+// Package hostmemory reports how much host memory a run took, resident and page-locked, and in which phases it grew.
 //
-// Each process was read at the marks between phases of its instrumented steps, and when its other steps began. Its
-// growth between two readings belongs to the phase that contains both. Between two steps without phases no single
-// phase is known. So the growth of all phases, plus this unknown part, equals the growth of the process, to the
-// byte.
+// The agent reads the memory of its process at the marks between phases of instrumented steps, and when other steps
+// begin. The growth between two readings belongs to the phase that contains both. If no single phase contains both, the
+// growth is unknown growth. So the growth of all phases plus the unknown growth equals the growth of the process, to
+// the byte.
 package hostmemory
 
 import (
@@ -41,14 +40,15 @@ func NewDocument(runs ...Run) Document {
 // Run is one run's memory on the host.
 type Run struct {
 	identity.Identity
-	// Tree is the resident memory of all processes of the run, by the collector's samples; null if there are none.
+	// Tree is the resident memory of all processes of the run together, from the collector's samples; null if there are
+	// no samples.
 	Tree  *Curve    `json:"tree"`
 	Ranks []Process `json:"ranks"` // the processes that were recorded, by rank
 	// NotIngested is whether the run has no tables yet.
 	NotIngested bool `json:"-"`
 }
 
-// Curve is how much there was over time.
+// Curve summarises memory over time: its first, last and highest reading.
 type Curve struct {
 	Readings     int64 `json:"readings"`
 	FirstBytes   int64 `json:"first_bytes"`
@@ -79,7 +79,7 @@ const (
 	Pinned
 )
 
-// Memories are the kinds of the process's memory that are known.
+// Memories returns the kinds of memory that are known for the process.
 func (p *Process) Memories() iter.Seq2[Kind, *Memory] {
 	return func(yield func(Kind, *Memory) bool) {
 		if yield(Resident, &p.Resident) && p.Pinned != nil {
@@ -93,7 +93,7 @@ type Memory struct {
 	Curve
 	GrowthBytes int64   `json:"growth_bytes"` // from the first reading to the last
 	Phases      []Phase `json:"phases"`       // phases that changed it, the largest growth first
-	// UnknownBytes is what it grew by between readings that lie in no one phase.
+	// UnknownBytes is the growth between readings that do not lie in one phase.
 	UnknownBytes int64 `json:"unknown_bytes"`
 	// ExplainedPercent is the part of the growth with a known phase; null if nothing grew.
 	ExplainedPercent *float64 `json:"explained_percent"`
@@ -101,20 +101,21 @@ type Memory struct {
 	Trend *Trend `json:"trend"`
 }
 
-// Phase is what a kind of memory grew by in one phase.
+// Phase says by how much a kind of host memory grew in one phase.
 type Phase struct {
 	Phase string `json:"phase"`
 	Bytes int64  `json:"bytes"`
 	Steps int64  `json:"steps"` // in which it changed there; 1 for all before the first
 }
 
-// Trend is growth that continues: each quarter of the later half of the steps has more.
+// Trend is growth of host memory that continues to the end: memory grows in each quarter of the later half of the
+// steps.
 type Trend struct {
 	Steps        int64 `json:"steps"` // of the later half
 	BytesPerStep int64 `json:"bytes_per_step"`
 }
 
-// Of looks at a run.
+// Of returns a run's host memory by process and phase.
 func Of(in schemas.Tables) (Run, error) {
 	run := Run{Identity: identity.Of(&in), Ranks: []Process{}, NotIngested: in.Report == nil}
 	if len(in.Host) > 0 {
@@ -144,7 +145,8 @@ func process(in *schemas.Tables, rank int32, readings []schemas.HostMark) Proces
 	return p
 }
 
-// phasesOf are the phases of one rank, by their beginnings. Those of its other devices are the same.
+// phasesOf returns the phases of one rank, in the order of their beginnings. A rank's devices have the same phases, so
+// phasesOf uses one device.
 func phasesOf(in *schemas.Tables, rank int32) []schemas.Phase {
 	var out []schemas.Phase
 	seen := map[[2]int64]bool{}
@@ -158,14 +160,14 @@ func phasesOf(in *schemas.Tables, rank int32) []schemas.Phase {
 	return out
 }
 
-// A walk follows the phases along the readings.
+// A walk finds the phases of successive readings; it keeps its place in the list of phases.
 type walk struct {
 	phases []schemas.Phase
 	at     int
 }
 
-// between is the phase that two readings lie in; nil = no single one. Several in a row may be of one name, as the
-// stages of a forward pass are.
+// between returns the phase that two readings lie in, or nil if they lie in phases of different names. Several phases
+// in a row may have the same name, as the stages of a forward pass have.
 func (w *walk) between(begin, end int64) *schemas.Phase {
 	for w.at < len(w.phases) && w.phases[w.at].EndK <= begin {
 		w.at++
@@ -184,7 +186,7 @@ func (w *walk) between(begin, end int64) *schemas.Phase {
 	return in
 }
 
-// memory follows one kind of memory through the readings.
+// memory computes the growth of one kind of memory, by phase, from all readings of a process.
 func memory(phases []schemas.Phase, readings []schemas.HostMark, bytes func(*schemas.HostMark) *int64) Memory {
 	m, along := Memory{Phases: []Phase{}}, walk{phases: phases}
 	grown, last := map[string]*Phase{}, map[string]int64{}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Alike reports whether nothing that both know of two origins differs. Alike decides as [Origin.Differs] does, and
-// names no parts: a store of thousands of runs needs an answer for many pairs.
+// Alike reports whether two origins agree in all parts that are known for both. Alike decides as [Origin.Differs] does,
+// but is faster since it names no parts: a store of thousands of runs has many pairs.
 func (o *Origin) Alike(p *Origin) bool {
 	a, b := revision(o.Git), revision(p.Git)
 	if a != b && a != "" && b != "" && (o.Code == nil || p.Code == nil) {
@@ -17,16 +17,18 @@ func (o *Origin) Alike(p *Origin) bool {
 	return len(o.Differs(p)) == 0
 }
 
-// Key is equal for origins whose parts are all equal, unknown parts included.
+// Key returns a string that is equal for two origins if all their parts are equal. A part that is unknown in both
+// counts as equal.
 func (o *Origin) Key() string { return revision(o.Git) + "\x01" + o.beside }
 
 // CodeKey is [Origin.Key] without the revision, which does not matter between two runs whose code is known.
 func (o *Origin) CodeKey() string { return o.beside }
 
-// digest makes what comparisons of origins look at. The digest is made once: many runs share an origin.
+// digest computes the digests that comparisons of origins use. It runs once for each origin, since many runs share an
+// origin.
 func (o *Origin) digest() { o.beside, o.modules = o.text(), contents(o.Code) }
 
-// text is [Origin.Key] without the revision, a digest.
+// text returns a digest of all parts of the origin except the revision.
 func (o *Origin) text() string {
 	var b strings.Builder
 	add := func(words ...string) {
@@ -56,8 +58,8 @@ func (o *Origin) text() string {
 	return string(sum[:])
 }
 
-// telling returns members of a group that suffice to show every part in which any two members differ. For origins
-// that differ only in their revisions, two suffice: any third differs from one of them.
+// telling returns a few members of a group whose differences cover every part in which any two members differ. Of
+// members that differ only in their revisions, two are enough.
 func telling(ids []Identity, group []int) (some []int) {
 	type class struct {
 		first  string

@@ -8,10 +8,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// CommandOf returns the words of a run's command that tell experiments apart, with the program without its folder.
-// CommandOf returns nil if something else says what was run: a suite's key, which covers the command, or the
-// parameters of a built-in experiment. CommandOf does not guess which of a script's arguments name an output folder
-// and so may differ.
+// CommandOf returns the words of a run's command that distinguish experiments; the program's folder is left out.
+// CommandOf returns nil if something else identifies what was run: a suite's key, which covers the command, or the
+// parameters of a built-in experiment. CommandOf does not guess which arguments name an output folder, so runs that
+// differ only in this folder are different experiments.
 func CommandOf(m *schemas.Manifest) []string {
 	if m.Suite != nil && m.Suite.Key != "" || len(m.Command) == 0 || slices.Contains(m.Command, BuiltinModule) {
 		return nil
@@ -21,7 +21,7 @@ func CommandOf(m *schemas.Manifest) []string {
 	return words
 }
 
-// CommandText is a command as one string that equal commands share.
+// CommandText returns a command as one string. Only equal commands have equal strings.
 func CommandText(words []string) string { return strings.Join(words, "\x00") }
 
 // argumentsOf splits a command into its arguments: an option with the next word, which may be its value, or a word
@@ -49,7 +49,7 @@ func WholeArguments(words []string) []string {
 	return out
 }
 
-// shortened keeps the end of a long word, where paths differ.
+// shortened cuts the beginning of a long word, since paths mostly differ at their end.
 func shortened(word string) string {
 	const most = 40
 	if r := []rune(word); len(r) > most {
@@ -58,10 +58,10 @@ func shortened(word string) string {
 	return word
 }
 
-// TellingArguments returns, for each run, the arguments that not all runs of a group have: "--bs 8", "" if a run has
-// no such arguments.
+// TellingArguments returns, for each run, its arguments that not all runs of the group have, such as "--bs 8"; "" if a
+// run has none.
 func TellingArguments(ids []Identity, group []int) []string {
-	// Repeats that were read from an index share their commands in memory.
+	// Repeats that were read from an index share their commands in memory, so each command is split once.
 	runs, have := map[*string]int{}, map[string]int{}
 	at := func(i int) *string {
 		if len(ids[i].Command) == 0 {
@@ -101,7 +101,8 @@ type Unlike struct {
 	Arguments []string // arguments that not all experiments have, one entry for each experiment; "" = none
 }
 
-// UnlikeArguments finds the runs that share name and parameters, but not their commands: different experiments.
+// UnlikeArguments finds runs that have the same name and parameters but different commands, and so are different
+// experiments.
 func UnlikeArguments(ids []Identity) (found []Unlike) {
 	groups, order, texts := map[string][]int{}, []string{}, map[uintptr]string{}
 	for i := range ids {
@@ -133,7 +134,8 @@ func UnlikeArguments(ids []Identity) (found []Unlike) {
 	return found
 }
 
-// IdentitiesOf returns identities for the experiments of a gate, by what tells them apart.
+// IdentitiesOf returns an identity for each experiment of a baseline, with the name, parameters and command that
+// distinguish it.
 func IdentitiesOf(list []schemas.BaselineExperiment) []Identity {
 	ids := make([]Identity, len(list))
 	for i := range list {
@@ -168,7 +170,7 @@ func Parted(arg string) (name, value string) {
 	return PlainName(name), value
 }
 
-// PlainName is an option, or a value, as a parameter is named: --batch-size is batch_size.
+// PlainName returns an option, or a value, in the form of a parameter's name: --batch-size becomes batch_size.
 func PlainName(word string) string {
 	return strings.ReplaceAll(strings.TrimLeft(word, "-"), "-", "_")
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Fact is a property of a run that changes its figures for every method, or a parameter of its experiment. Two
-// runs that differ in a condition are still compared, with a remark.
+// A Fact is a parameter of a run's experiment, or a property of its environment that may change the figures of every
+// method.
 type Fact struct {
 	What  string `json:"what"`
 	Value string `json:"value"`
-	// Condition is true for a fact that a fair comparison keeps equal.
+	// Condition is true for a fact that a fair comparison keeps equal. Runs that differ in a condition are still
+	// compared, with a remark.
 	Condition bool `json:"condition"`
 	// Param is true for a parameter of the experiment, false for a fact of what the experiment ran on.
 	Param bool `json:"param"`
@@ -22,7 +23,7 @@ type Fact struct {
 	Whole string `json:"-"`
 }
 
-// Equals compares facts of the same name.
+// Equals reports whether two facts of the same name have the same value.
 func (f *Fact) Equals(o *Fact) bool { return f.Value == o.Value && f.Whole == o.Whole }
 
 // fairParams are the experiment parameters that a fair comparison holds constant if both runs have them.
@@ -30,7 +31,7 @@ var fairParams = []string{"preset", "model", "mlp_dims", "vocab_size", "hidden_d
 	"seq_len", "batch_size",
 	"physical_batch_size", "optimizer", "precision", "checkpointing", "zero_grad", "clipping", "poisson"}
 
-// FactsOf lists what the manifest says about a run: first its environment, then its parameters by name.
+// FactsOf lists the facts in a run's manifest: first those about its environment, then its parameters by name.
 func FactsOf(m *schemas.Manifest) []Fact {
 	var list []Fact
 	add := func(what string, value any) {
@@ -70,7 +71,7 @@ func FactsOf(m *schemas.Manifest) []Fact {
 		add("deterministic", e.Deterministic)
 		add("allocator backend", e.AllocatorBackend)
 		if len(e.AllocatorSettings) > 0 {
-			// Go writes the keys of a map in order, so equal settings give equal text.
+			// encoding/json sorts the keys of a map, so equal settings give equal text.
 			if text, err := json.Marshal(e.AllocatorSettings); err == nil {
 				value, _ := e.AllocatorSettings["PYTORCH_CUDA_ALLOC_CONF"].(string)
 				list = append(list, Fact{"allocator settings", cmp.Or(value, "default"), true, false, string(text)})
@@ -91,10 +92,11 @@ func (id *Identity) Method() string { m, _ := id.Params["method"].(string); retu
 // MethodNormOnly is [schemas.MethodNormOnly].
 const MethodNormOnly = schemas.MethodNormOnly
 
-// NormsOnly reports whether the run computes per-sample norms and does nothing with them. Such a run is not private.
+// NormsOnly reports whether the run computes per-sample norms and does nothing with the norms. Such a run is not
+// private.
 func (id *Identity) NormsOnly() bool { return id.Method() == MethodNormOnly }
 
-// SortedKeys returns the keys of all maps, sorted, each once.
+// SortedKeys returns the keys of all maps, sorted and without duplicates.
 func SortedKeys[V any](maps ...map[string]V) []string {
 	var keys []string
 	for _, m := range maps {
@@ -108,13 +110,13 @@ func SortedKeys[V any](maps ...map[string]V) []string {
 
 const MethodVanilla = "vanilla"
 
-// LengthParams determine how long an experiment is and how it begins. Neither the clipped sum nor a step depends on
-// these parameters.
+// LengthParams are the parameters that set how long an experiment runs and how it begins. They do not change what a
+// training step computes or needs.
 var LengthParams = []string{"num_iter", "warmup_iter", "seed"}
 
-// BuiltinModule runs the built-in experiments. The parameters of such an experiment say all that its command says,
-// and a later dpsight writes more options for the same parameters.
+// BuiltinModule is the Python module that runs the built-in experiments. The parameters of a built-in experiment say
+// all that its command says. A later dpsight may write more options into the command for the same parameters.
 const BuiltinModule = "dpsight_experiments"
 
-// Builtin reports whether a script, as named by [ScriptOf], is the built-in experiments.
+// Builtin reports whether a script, as named by [ScriptOf], is the module of the built-in experiments.
 func Builtin(script string) bool { return script == "-m "+BuiltinModule }

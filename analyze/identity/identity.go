@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Identity says which run a figure belongs to and how the figure is known. Every document contains an Identity for
-// each run.
+// Identity says which run a figure belongs to, and whether the run was measured, predicted or imported. JSON documents
+// about runs contain an Identity for each run.
 type Identity struct {
 	RunID   string         `json:"run_id"`
 	Name    string         `json:"name"`
@@ -20,7 +20,7 @@ type Identity struct {
 	Source  string         `json:"source"`           // measured, predicted or imported
 	Profile *string        `json:"profile"`          // of a predicted run
 	Params  map[string]any `json:"params"`
-	// Confidence is how sure the figures of a predicted run are, and why; see [confidence.Assess]. Confidence is
+	// Confidence is the level of confidence in the figures of a predicted run; see [confidence.Assess]. Confidence is
 	// empty for other runs.
 	Confidence        string   `json:"confidence,omitempty"`
 	ConfidenceReasons []string `json:"confidence_reasons,omitempty"`
@@ -32,7 +32,7 @@ type Identity struct {
 	// before recording are not known; both are null otherwise.
 	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`
 	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"`
-	// Undigested: files of the run have no digests, so that damage to these files cannot be noticed.
+	// Undigested is true if files of the run have no digests, so that damage to these files cannot be noticed.
 	Undigested bool `json:"undigested,omitempty"`
 
 	// Rules is the version of the rules that made the run's categories; nil for a run without categories, 0 = made
@@ -56,7 +56,7 @@ func Of(in *schemas.Tables) Identity {
 	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source,
 		Profile: m.Profile, Params: params, Undigested: schemas.Undigested(m, in.Report),
 		Command: CommandOf(m), Origin: OriginOf(in)}
-	// The record of an agent that fell silent shows as little of what the run needs as the record of a stopped run.
+	// If the agent fell silent, the run's record is incomplete, as if the run had been stopped.
 	if hook := in.Report.Silenced(); hook != nil && id.Status == schemas.StatusOK {
 		id.Status, id.Reason = schemas.StatusPartial, hook.Words()
 	}
@@ -97,8 +97,8 @@ func (id *Identity) Bounded() bool { return id.PeakHighBytes != nil }
 // Bare reports whether the run has counters and timers only.
 func (id *Identity) Bare() bool { b, _ := id.Params["bare"].(bool); return b }
 
-// Badge says how the run's figures are known if not by measuring a whole run: "predicted (phantom h200, close)",
-// "imported", "bare", "bounded", or "". Every output shows the badge.
+// Badge returns the badge of a run that was not measured in full: "predicted (phantom h200, close)", "imported", "bare"
+// or "bounded"; otherwise "". Every output shows the badge beside the run.
 func (id *Identity) Badge() string {
 	badge := id.madeBadge()
 	switch {
@@ -110,7 +110,7 @@ func (id *Identity) Badge() string {
 	return badge + ", " + schemas.Bounded
 }
 
-// madeBadge says how the run was made.
+// madeBadge returns the part of the badge about how the run was made: predicted, imported or bare.
 func (id *Identity) madeBadge() string {
 	switch {
 	case id.Source == schemas.Predicted:
@@ -130,7 +130,7 @@ func (id *Identity) madeBadge() string {
 	return ""
 }
 
-// kind is the badge without the confidence and the bounds, which do not tell experiments apart.
+// kind returns the badge without the confidence and the bounds, since these do not distinguish experiments.
 func (id *Identity) kind() string {
 	plain := *id
 	plain.Confidence = ""
@@ -144,11 +144,11 @@ func (id *Identity) bare(badge string) string {
 	return badge
 }
 
-// Shown returns how a document of several runs shows the run: its name, with what tells the run from other
-// experiments of that name in the document.
+// Shown returns the run's label in a document of several runs: its name and, if other experiments in the document have
+// the same name, what distinguishes it.
 func (id *Identity) Shown() string { return cmp.Or(id.label, id.Title()) }
 
-// Title is the name, or the id of a run without one.
+// Title returns the run's name, or its id if it has no name.
 func (id *Identity) Title() string {
 	if id.Name == "" {
 		return id.RunID
@@ -183,7 +183,7 @@ func Places(in *schemas.Tables) []Place {
 	})
 }
 
-// Verdict is ingest's verdict on a device, or nil.
+// Verdict returns ingest's verdict on a device, or nil if the report has none.
 func Verdict(in *schemas.Tables, p Place) *schemas.DeviceVerdict {
 	if in.Report == nil {
 		return nil
@@ -196,8 +196,8 @@ func Verdict(in *schemas.Tables, p Place) *schemas.DeviceVerdict {
 	return nil
 }
 
-// Higher returns the highest replayed value. Higher returns torch's counter if there are no events, or if the counter
-// is above the replayed value.
+// Higher returns the higher of two highest values: the replayed one and torch's counter. If there are no events, Higher
+// returns the counter.
 func Higher(events int64, replayed, torch *int64) *int64 {
 	if events == 0 || torch != nil && *torch > *replayed {
 		return torch

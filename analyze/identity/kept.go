@@ -2,16 +2,15 @@ package identity
 
 import "github.com/dpsight/dpsight/schemas"
 
-// Kept is the part of a run's identity that its summary keeps in addition to what documents show. Every run has its
-// own Kept.
+// Kept is what a kept summary stores of a run's identity besides the fields that JSON documents show. It has only
+// values that differ from run to run.
 type Kept struct {
 	Rules   *int         `json:"rules,omitempty"`
 	Command []string     `json:"command,omitempty"`
 	Git     *schemas.Git `json:"git,omitempty"`
 }
 
-// KeptOrigin is what is kept of a run's origin, with the facts of the run, on which the origin depends. Many runs
-// share one KeptOrigin.
+// KeptOrigin is what a kept summary stores of a run's origin and facts. Many runs share one KeptOrigin.
 type KeptOrigin struct {
 	Code     *schemas.Code `json:"code,omitempty"`
 	Complete bool          `json:"complete,omitempty"`
@@ -25,13 +24,13 @@ type KeptOrigin struct {
 	Facts    []KeptFact    `json:"facts,omitempty"`
 }
 
-// KeptFact is a fact with the JSON that its value abbreviates.
+// KeptFact is a fact together with the JSON that the fact's value abbreviates.
 type KeptFact struct {
 	Fact
 	Whole string `json:"whole,omitempty"`
 }
 
-// Keep is the form in which the rest of an identity, and the run's facts, are kept.
+// Keep returns a run's identity and facts in the form in which a kept summary stores them.
 func Keep(id *Identity, facts []Fact) (Kept, KeptOrigin) {
 	o := &id.Origin
 	k := KeptOrigin{Code: o.Code, Complete: o.Complete, Version: o.version, Agent: o.agent, Phantom: o.phantom,
@@ -42,7 +41,8 @@ func Keep(id *Identity, facts []Fact) (Kept, KeptOrigin) {
 	return Kept{id.Rules, id.Command, o.Git}, k
 }
 
-// Read returns the run's facts, and the origin that runs of a source share, without what each run has of its own.
+// Read returns the facts and the origin that several runs share. The origin lacks the values that differ from run to
+// run; [Kept.Into] adds them.
 func (k *KeptOrigin) Read(source string) (Origin, []Fact) {
 	var facts []Fact
 	for _, f := range k.Facts {
@@ -56,7 +56,7 @@ func (k *KeptOrigin) Read(source string) (Origin, []Fact) {
 	return o, facts
 }
 
-// Into fills an identity with what was kept.
+// Into fills an identity with the values of a kept summary.
 func (k *Kept) Into(id *Identity, o Origin) {
 	id.Rules, id.Command, id.Origin = k.Rules, k.Command, o
 	id.Origin.Git = k.Git

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Distinguish changes the labels of a document's runs that share a name: it adds to a label what tells the runs'
-// experiments apart. Repeats still share a label, since each has its own table, and an id in documents for programs.
+// Distinguish changes the labels of a document's runs that share a name: it adds to a label what distinguishes the
+// run's experiment. Repeats still share a label, since each has a separate table, and JSON documents have the run's id.
 func Distinguish[R any](runs []R, identity func(*R) *Identity) {
 	ids, labels := make([]Identity, len(runs)), make([]string, len(runs))
 	for i := range runs {
@@ -37,13 +37,13 @@ func sharing(labels []string, f func(group []int)) {
 	}
 }
 
-// experimentsApart adds to the labels of groups the parameters by which they differ, then the arguments of their
-// commands, then what their origins differ in.
+// experimentsApart adds to equal labels of different experiments the parameters that differ, then, for labels that are
+// still equal, the arguments of their commands, then the parts of their origins.
 func experimentsApart(ids []Identity, labels []string) {
 	TellApart(ids, labels, func(int, string) {})
 }
 
-// TellApart is [experimentsApart], and calls told with the text that it adds to a label.
+// TellApart is [experimentsApart], and also calls told with each text that it adds to a label.
 func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 	tell := func(i int, text string) {
 		if text != "" {
@@ -78,13 +78,13 @@ func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 	})
 }
 
-// paramsAt returns the address of a run's parameters, which repeats that were read from an index share.
+// paramsAt returns the address of a run's parameters in memory. Repeats that were read from an index share one address.
 func paramsAt(id *Identity) uintptr { return reflect.ValueOf(id.Params).Pointer() }
 
 // Labels returns the name under which tables and figures show each run. A label is the run's name. If several runs
-// share a name, the parameters that tell them apart are added, or else the arguments of their commands. Runs of the
-// same badge and status then get the start time, or else the id. The start time is a last resort: it does not say
-// what a bar shows.
+// share a name, Labels adds the parameters that distinguish them, or else the arguments of their commands. If runs
+// still share a label, badge and status, Labels adds the start time, or else the id. The start time is a last resort,
+// since it does not describe the run.
 func Labels(ids []Identity, started []time.Time) []string {
 	labels := make([]string, len(ids))
 	for i := range ids {
@@ -117,8 +117,8 @@ func Labels(ids []Identity, started []time.Time) []string {
 	return labels
 }
 
-// TellingParams returns the parameters that differ within the group and do not follow from parameters before them. A
-// physical batch that always equals the batch size is left out.
+// TellingParams returns the parameters that differ within the group and do not follow from parameters earlier in the
+// list. For example, it leaves out a physical batch size that equals the batch size in all runs.
 func TellingParams(ids []Identity, group []int) []string {
 	seen := map[uintptr]bool{}
 	var some []int // the first of those that share their parameters
@@ -188,8 +188,8 @@ func ParamWords(id *Identity, keys []string) string {
 	return strings.Join(words, ", ")
 }
 
-// AxisOrder are the parameters that rows and columns are chosen from first. Then come the source, the other parameters,
-// how long a run was, and what it ran on.
+// AxisOrder lists the parameters from which rows and columns are chosen first. After them come the source, the other
+// parameters, the run's length, and the facts of its environment.
 var AxisOrder = []string{"method", "clipping", "model", "preset", "batch_size", "physical_batch_size", "seq_len",
 	"precision"}
 

@@ -30,7 +30,7 @@ type Origin struct {
 	modules []content // of the code, by name
 }
 
-// OriginOf gathers a run's origin.
+// OriginOf returns a run's origin, from its manifest and its report.
 func OriginOf(in *schemas.Tables) Origin {
 	m := in.Manifest
 	o := Origin{Code: m.Code, Git: m.Git, Complete: m.Status == schemas.StatusOK, source: m.Source,
@@ -64,7 +64,7 @@ func OriginOf(in *schemas.Tables) Origin {
 // A Part is a part of an origin.
 type Part string
 
-// The parts of origins. A fact about what a run ran on is a part under its own name, such as torch.
+// The parts of origins. In addition, each fact of a run's environment is a part with the fact's name, such as torch.
 const (
 	PartFile     Part = "file"     // a script or a module
 	PartRevision Part = "revision" // of the repository
@@ -76,21 +76,24 @@ const (
 	PartMemory   Part = "GPU memory"
 )
 
-// An Apart is a part in which two origins differ. A run's value is "" if the run does not have the part.
+// An Apart is a part in which two origins differ, with both values. A value is "" if that origin does not have the
+// part.
 type Apart struct {
 	Part       Part
 	File       string // of [PartFile]
 	This, That string
 }
 
-// Differs lists the parts in which the origins of two runs of one experiment differ, among the parts that both know.
+// Differs lists the parts in which the origins of two runs of one experiment differ. A part counts only if it is known
+// for both runs.
 func (o *Origin) Differs(p *Origin) []Apart { return o.differs(p, o.Complete && p.Complete) }
 
-// DiffersBeside is [Origin.Differs] for runs of different experiments. One of them may import modules that the
-// other does not use.
+// DiffersBeside is [Origin.Differs] for runs of different experiments. It ignores modules that only one of the runs
+// imported.
 func (o *Origin) DiffersBeside(p *Origin) []Apart { return o.differs(p, false) }
 
-// differs compares, with whole, all files of both runs, else only the files that both executed.
+// differs lists the parts in which two origins differ. If whole is true, it compares all files of both runs, otherwise
+// only the files that both executed.
 func (o *Origin) differs(p *Origin, whole bool) (out []Apart) {
 	add := func(part Part, this, that string) bool {
 		if this == "" || that == "" || this == that {
@@ -144,14 +147,14 @@ func (o *Origin) Agent() *string { return OrNull(o.agent) }
 // CodeKnown reports whether the contents of all files that the run executed are known.
 func (o *Origin) CodeKnown() bool { return o.Code != nil && o.Code.Digest != nil }
 
-// SameCode reports whether two runs are known to have executed the same code.
+// SameCode reports whether two runs executed the same code. It returns false if the code of either run is not known.
 func (o *Origin) SameCode(p *Origin) bool {
 	files, known := o.files(p, o.Complete && p.Complete)
 	return known && len(files) == 0
 }
 
-// Revisions returns the revisions of two runs if their code is the same and their revisions differ. Otherwise both
-// are empty.
+// Revisions returns the revisions of two runs if their code is the same and their revisions differ. Otherwise it
+// returns two empty strings.
 func (o *Origin) Revisions(p *Origin) (this, that string) {
 	if a, b := revision(o.Git), revision(p.Git); a != b && a != "" && b != "" && o.SameCode(p) {
 		return a, b
@@ -159,8 +162,8 @@ func (o *Origin) Revisions(p *Origin) (this, that string) {
 	return "", ""
 }
 
-// Versions returns the dpsight versions of two runs if they differ although the recording code and the rules are
-// the same. Otherwise both are empty.
+// Versions returns the dpsight versions of two runs if the versions differ although the recording code and the rules
+// are the same. Otherwise it returns two empty strings.
 func (o *Origin) Versions(p *Origin) (this, that string) {
 	if o.version != p.version && o.agent != "" && o.agent == p.agent && o.phantom == p.phantom {
 		return o.version, p.version
@@ -168,7 +171,7 @@ func (o *Origin) Versions(p *Origin) (this, that string) {
 	return "", ""
 }
 
-// revision names a revision, with a plus where files were changed since.
+// revision returns the name of a Git revision, with a plus sign if files had been changed since the commit.
 func revision(g *schemas.Git) string {
 	if g == nil || g.Revision == "" {
 		return ""
@@ -181,16 +184,16 @@ func revision(g *schemas.Git) string {
 	return name
 }
 
-// sameHost reports whether two runs were made on one machine. A container has a new host name each time, but the
-// same cards.
+// sameHost reports whether two runs were made on the same machine. A container gets a new host name each time it
+// starts, so runs on the same cards also count as made on one machine.
 func (o *Origin) sameHost(p *Origin) bool {
 	return o.host == p.host || slices.ContainsFunc(o.cards, func(c string) bool {
 		return c != "" && slices.Contains(p.cards, c)
 	})
 }
 
-// files lists the files in which the code of two runs differs, and says whether the comparison was possible. What a
-// run that did not end well would have imported is unknown.
+// files lists the files in which the code of two runs differs. known is false if they could not be compared. A run that
+// did not end well may lack modules that it would have imported later.
 func (o *Origin) files(p *Origin, whole bool) (out []Apart, known bool) {
 	if o.Code == nil || p.Code == nil {
 		return nil, false
@@ -266,9 +269,9 @@ func contents(c *schemas.Code) (out []content) {
 	return out
 }
 
-// TellingOrigins returns, for each run, the parts of its origin that tell it from the others in its group, written as
-// parameters are: "revision=1a2b3c4d5e6f, host=gpu2". TellingOrigins leaves out parts that add nothing to the parts
-// before them. A part that tells runs of one group apart is shown in all groups.
+// TellingOrigins returns, for each run, the parts of its origin that distinguish it from other runs in its group,
+// written like parameters: "revision=1a2b3c4d5e6f, host=gpu2". TellingOrigins leaves out a part that follows from the
+// parts before it. A part that distinguishes runs of one group is shown in all groups.
 func TellingOrigins(ids []Identity, groups [][]int) []string {
 	out := make([]string, len(ids))
 	var keys []Apart
@@ -318,8 +321,8 @@ func TellingOrigins(ids []Identity, groups [][]int) []string {
 	return out
 }
 
-// differences are the parts in which origins differ, without values, by the keys of the two origins. Groups of a
-// store's runs have much the same origins.
+// differences maps the keys of two origins to the parts in which these origins differ, without values. Groups of a
+// store's runs have mostly the same origins, so each pair is compared once.
 type differences map[[2]string][]Apart
 
 // differingParts lists the parts in which any two of some runs differ, without values. Revisions come first, because
@@ -363,7 +366,7 @@ func differingParts(ids []Identity, group []int, known differences) (keys []Apar
 	return keys
 }
 
-// value returns an origin's value of a part, written as parameters are; "" if the origin has no such part.
+// value returns an origin's value of a part, as text for a label; "" if the origin has no such part.
 func (o *Origin) value(key Apart) string {
 	name, text := string(key.Part), ""
 	switch key.Part {

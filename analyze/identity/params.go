@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// toldParams are the parameters with the user's settings for the machine. A suite's key covers only its file, not
-// the machine.
+// toldParams are the parameters that hold the user's settings for the machine, such as the number of GPUs. A suite's
+// key covers only the suite's file and not these settings.
 var toldParams = []string{"world_size", "ranks", "gpus_per_node", "gpu_memory"}
 
-// ToldText returns [toldParams] and their values as one string; "" if none was set.
+// ToldText returns the user's settings for the machine, such as the number of GPUs, as one string; "" if none was set.
 func ToldText(params map[string]any) string {
 	told := map[string]any{}
 	for _, k := range toldParams {
@@ -37,8 +37,8 @@ func ParamsText(params map[string]any) string {
 	return b.String()
 }
 
-// TextOf prints a parameter's value: a whole number prints as one, even if it came from JSON, which has only one
-// number type.
+// TextOf returns a parameter's value as text. A whole number has no decimal point, even if it came from JSON, which has
+// only one number type.
 func TextOf(v any) string {
 	const exact = 1 << 53 // whole numbers below it print the same as JSON does
 	switch v := v.(type) {
@@ -64,7 +64,7 @@ func OrNull(s string) *string {
 	return &s
 }
 
-// Known returns n, or nil if it is 0: a table leaves out the null value.
+// Known returns a pointer to n, or nil if n is 0, which stands for an unknown value in tables.
 func Known(n int64) *int64 {
 	if n == 0 {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A ByRules is the runs whose categories were made by one version of the rules.
+// A ByRules lists the runs whose categories were made by the same version of the rules.
 type ByRules struct {
 	Rules int   // 0 = unknown
 	Runs  []int // their places

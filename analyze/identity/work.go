@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// ScriptOf names what a command runs: the base name of its script, else -m and the module; "" if neither can be
-// seen.
+// ScriptOf names what a command runs: the base name of its script, or -m and the name of its module; "" if the command
+// shows neither.
 func ScriptOf(command []string) string {
 	script, module := launch.Work(command)
 	switch {
@@ -20,7 +20,8 @@ func ScriptOf(command []string) string {
 	return ""
 }
 
-// TwinKey returns what a bare run and its twin share: everything except the number of steps.
+// TwinKey returns a key that is equal for a bare run and its fully recorded twin. The key covers their parameters and
+// facts except the number of steps.
 func TwinKey(id *Identity, key, script string, facts []Fact) string {
 	if id.Method() == "" && key == "" {
 		return id.RunID

@@ -11,14 +11,16 @@ import (
 )
 
 const (
-	// settleNS is how far from a sample the allocator's segments must not change for sample and segments to be of one
-	// state. Torch stamps a segment after cudaMalloc, which can take many milliseconds, and its end before cudaFree.
+	// settleNS is the time before and after a sample in which no segment may come or go, so that sample and segments
+	// describe the same state. torch notes a segment's time after cudaMalloc, which can take many milliseconds, and
+	// before cudaFree.
 	settleNS = 50e6
-	// edgeNS is how near to a step's end a sample must be for torch's counters there to be of one state with it.
+	// edgeNS is how near to a step's begin or end a sample must be for torch's counters at that moment to describe the
+	// sample's state.
 	edgeNS = 25e6
 )
 
-// allocator is one rank's device with what lets its state be found by time.
+// allocator is one rank's device, with the data from which the state of its memory at any time can be found.
 type allocator struct {
 	in     *schemas.Tables
 	p      identity.Place
@@ -34,10 +36,10 @@ type allocator struct {
 	edges  []edge
 }
 
-// edge is a step's begin or end, with torch's counters there.
+// edge is a step's begin or end, with torch's counters at that moment.
 type edge struct{ ns, reserved, allocated int64 }
 
-// newAllocator prepares a device. Tables that were not loaded count as unknown.
+// newAllocator returns the allocator of a device. A state that needs a table that was not loaded is unknown.
 func newAllocator(in *schemas.Tables, p identity.Place, l *memory.Ledger) *allocator {
 	d := &allocator{in: in, p: p, ledger: l, levels: memory.ReservedSteps(in, p)}
 	for i := range in.Clocks {
@@ -89,8 +91,8 @@ func newAllocator(in *schemas.Tables, p identity.Place, l *memory.Ledger) *alloc
 	return d
 }
 
-// recorded reports whether the events around a time are in the journal. Events of set-up are in the journal. Each
-// step states whether its events are. Events after the last step are in the journal if every step was recorded.
+// recorded reports whether the events around a time are in the journal. The journal has the events of set-up, and of
+// each step that says so. It has events after the last step if every step was recorded.
 func (d *allocator) recorded(ns int64) bool {
 	if len(d.clock) == 0 || d.levels == nil {
 		return false
@@ -105,7 +107,7 @@ func (d *allocator) recorded(ns int64) bool {
 	return !d.gaps
 }
 
-// seqAt is the last event that happened by a time.
+// seqAt returns the last event that happened at or before a time.
 func (d *allocator) seqAt(ns int64) int64 {
 	return int64(sort.Search(len(d.clock), func(i int) bool { return d.clock[i] > ns }))
 }
@@ -115,7 +117,7 @@ func (d *allocator) reservedAfter(seq int64) int64 {
 	return d.levels[max(i-1, 0)].Bytes
 }
 
-// heldAfter is what was allocated just after an event.
+// heldAfter returns the bytes allocated just after an event.
 func (d *allocator) heldAfter(seq int64) int64 {
 	if d.held == nil {
 		d.held = []memory.Level{{}}
@@ -134,7 +136,8 @@ func (d *allocator) heldAfter(seq int64) int64 {
 	return d.held[max(i-1, 0)].Bytes
 }
 
-// settled reports whether no segment came or went so near to a time that NVML may or may not have counted it.
+// settled reports whether no segment came or went near a time. Otherwise it is unknown whether NVML counted the segment
+// then.
 func (d *allocator) settled(ns int64) bool {
 	within := func(times []int64, from, to int64) bool { // (from, to]
 		i := sort.Search(len(times), func(i int) bool { return times[i] > from })
@@ -143,19 +146,19 @@ func (d *allocator) settled(ns int64) bool {
 	return !within(d.rises, ns, ns+settleNS) && !within(d.falls, ns-settleNS, ns+settleNS)
 }
 
-// torchState is what is known of one device's allocator at a moment.
+// torchState is the known state of one device's allocator at a moment.
 type torchState struct {
 	reserved int64
 	how      string
 	settled  bool
 	seq      int64 // replayed only
-	// From torch's counters: allocated, nil = unknown, and where they were read, nil = the counters on both sides
-	// agree.
+	// For a state from torch's counters: the bytes allocated (nil = unknown), and the edge at which the counters were
+	// read (nil = the counters at the edges before and after agree).
 	allocated *int64
 	edge      *edge
 }
 
-// at returns the state at a time, or nil if it is unknown.
+// at returns the allocator's state at a time, or nil if it is unknown.
 func (d *allocator) at(ns int64) *torchState {
 	if d.recorded(ns) {
 		seq := d.seqAt(ns)
@@ -179,7 +182,7 @@ func (d *allocator) at(ns int64) *torchState {
 	return nil
 }
 
-// whereAt is the step and phase that the host was in.
+// whereAt returns the step and phase that the host was in at a time.
 func (d *allocator) whereAt(ns int64) (step *int64, phase *string) {
 	for i := range d.in.Phases {
 		f := &d.in.Phases[i]
@@ -198,11 +201,12 @@ func (d *allocator) whereAt(ns int64) (step *int64, phase *string) {
 	return nil, nil
 }
 
-// reading is a sample beside the states of all allocators on its GPU.
+// reading is an NVML sample of a GPU together with the states of all allocators on that GPU.
 type reading struct {
 	sample *schemas.Sample
 	states []*torchState // nil for an unknown state
-	// settled is true if all states are known and were taken at the sample's state.
+	// settled is true if all states are known and no segment came or went near the sample. replayed is true if the
+	// states come from events.
 	settled, replayed bool
 	reserved          int64
 }
@@ -222,14 +226,15 @@ func (g *gpu) read(s *schemas.Sample) reading {
 	return r
 }
 
-// steady reports whether the samples around a time have as much in use as s.
+// steady reports whether the samples just before and after a time have the same bytes in use as s.
 func (g *gpu) steady(s *schemas.Sample, ns int64) bool {
 	k := sort.Search(len(g.samples), func(i int) bool { return g.samples[i].TimeNS > ns })
 	return k > 0 && k < len(g.samples) && g.samples[k-1].UsedBytes == s.UsedBytes &&
 		g.samples[k].UsedBytes == s.UsedBytes
 }
 
-// allocated returns what all allocators on the GPU had allocated; -1 if one allocator's state is unknown.
+// allocated returns the bytes that all allocators on the GPU together had allocated; -1 if any allocator's state is
+// unknown.
 func (g *gpu) allocated(r *reading) (bytes int64) {
 	if r.states == nil {
 		return -1
@@ -249,11 +254,11 @@ func (g *gpu) allocated(r *reading) (bytes int64) {
 
 func (r *reading) outside() int64 { return r.sample.UsedBytes - r.reserved }
 
-// highest chooses the sample that shows the device's peak. The peak is a plateau, because torch keeps what it
-// reserves. Samples whose allocator state is known from events come first, then those whose state is known from
-// torch's counters. Among these, highest takes the sample with the most allocated, and the first of equals: the
-// device is equally full in all, and this sample shows best what fills the device. Other samples may lie between
-// steps, where everything except the model is cached.
+// highest chooses the sample that shows the device's peak. The peak is a plateau, because torch keeps what it reserves.
+// highest prefers samples whose allocator state is known from events, then samples whose state is known from torch's
+// counters. Among equally good samples, highest takes the one with the most allocated, since it shows best what fills
+// the device, and the first of equals. Other samples of the plateau may lie between steps, where everything except the
+// model is cached.
 func (g *gpu) highest() (best reading, plateau int) {
 	var top int64 = -1
 	for _, s := range g.samples {
@@ -285,7 +290,7 @@ func (g *gpu) highest() (best reading, plateau int) {
 	return best, plateau
 }
 
-// nearest returns the settled samples on both sides of a time; nil if a side has none.
+// nearest returns the nearest settled samples before and after a time; nil if there is none on that side.
 func (g *gpu) nearest(ns int64) (before, after *reading) {
 	k := sort.Search(len(g.samples), func(i int) bool { return g.samples[i].TimeNS > ns })
 	for i := k - 1; i >= 0 && before == nil; i-- {
@@ -301,9 +306,9 @@ func (g *gpu) nearest(ns int64) (before, after *reading) {
 	return before, after
 }
 
-// uncharged returns what the GPU has in use beyond what NVML charges to the run's processes. uncharged needs a
-// reading between two equal ones, since NVML's two answers come at different instants. It takes the nearest such
-// sample with as many other processes.
+// uncharged returns how many bytes the GPU has in use beyond those that NVML charges to the run's processes. The two
+// figures come from separate calls of NVML, so uncharged needs a sample whose neighbours have the same bytes in use. It
+// takes the nearest such sample with the same number of other processes.
 func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
 	for i, s := range g.samples {
 		if s.ProcessBytes == nil || *s.ProcessBytes <= 0 || s.OtherProcesses != at.OtherProcesses || i == 0 ||
@@ -321,10 +326,11 @@ func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
 	return bytes, offsetNS, ok
 }
 
-// mostLevels is how many changes outside torch are listed. Further changes come from other processes.
+// mostLevels is how many changes of the memory outside torch are listed. A run with more changes has them from other
+// processes.
 const mostLevels = 64
 
-// outsideTorch lists the levels of memory outside torch while the run was recorded.
+// outsideTorch lists the levels of memory outside torch while events were recorded.
 func (g *gpu) outsideTorch() []OutsideTorch {
 	out := []OutsideTorch{}
 	for _, s := range g.samples {

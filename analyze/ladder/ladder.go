@@ -29,18 +29,19 @@ func NewDocument(runs ...Run) Document {
 	return Document{Schema, runs}
 }
 
-// Run is one run's ladders, one a GPU. GPUs is empty for a run that used no GPU.
+// Run has one run's ladders, one for each GPU. GPUs is empty for a run that used no GPU.
 type Run struct {
 	identity.Identity
 	GPUs     []GPULadder `json:"gpus"`
 	Warnings []string    `json:"warnings"`
 	// NotIngested is true if the run has no tables yet. The report turns it into a warning.
 	NotIngested bool `json:"-"`
-	// Unsampled lists the GPUs without samples, each reason once. The report turns them into warnings.
+	// Unsampled lists why GPUs have no samples, each reason once. The report turns the reasons into warnings.
 	Unsampled []Unsampled `json:"-"`
 }
 
-// GPULadder is the memory of one GPU, from what NVML has in use down to the categories of what is allocated.
+// GPULadder is the memory of one GPU at several moments, from the bytes that NVML says are in use down to the
+// categories of allocated bytes.
 type GPULadder struct {
 	GPU        *string  `json:"gpu"`
 	UUID       *string  `json:"uuid"`
@@ -48,18 +49,19 @@ type GPULadder struct {
 	TotalBytes *int64   `json:"total_bytes"`
 	Devices    []Device `json:"devices"`
 	Moments    []Moment `json:"moments"`
-	// OutsideTorch is what the GPU had in use beyond what torch reserved, at each change while events were
-	// recorded: CUDA loads modules when they are first called.
+	// OutsideTorch lists the bytes that the GPU had in use beyond those that torch reserved, at each change while
+	// events were recorded. They change, for example, when CUDA loads a module at its first call.
 	OutsideTorch []OutsideTorch `json:"outside_torch"`
 }
 
-// Device is one rank's device that is this GPU.
+// Device is a device of one rank, which lies on the GPU that it is listed under.
 type Device struct {
 	Device string `json:"device"`
 	Rank   int32  `json:"rank"`
 }
 
-// OutsideTorch is a level of device used less reserved, from a settled NVML sample on.
+// OutsideTorch is a level of the memory outside torch, device used minus reserved, that begins at a settled NVML
+// sample.
 type OutsideTorch struct {
 	TimeNS int64   `json:"time_ns"`
 	Step   *int64  `json:"step"`
@@ -70,30 +72,33 @@ type OutsideTorch struct {
 // The moments of a ladder.
 const (
 	DevicePeak = "device_peak" // the highest device used that NVML saw
-	// the highest that NVML saw where allocator events were recorded, if the device's peak lies elsewhere
+	// RecordedPeak is the highest device used that NVML saw while allocator events were recorded, if the device's peak
+	// lies outside that time.
 	RecordedPeak  = "recorded_peak"
 	AllocatorPeak = "allocator_peak" // the highest allocated of one rank's device
 )
 
-// Moment is one moment's ladder. If the parts of a rung are known, they sum to the rung, to the byte.
+// Moment is the ladder of a GPU at one moment. If all parts of a rung are known, they sum to the rung, to the byte.
 //
-// Moments refer to calls on the host: NVML and the allocator count a segment when cudaMalloc returns, whatever the
-// GPU is computing. Samples carry the host's Unix time, taken before NVML is asked. Events carry Unix time too, which
-// torch derives from the CPU's counter, to the microsecond. So the two clocks differ by far less than the time
-// between two samples.
+// Moments refer to calls on the host: NVML and the allocator count a segment when cudaMalloc returns, even if the GPU
+// still computes earlier work. Samples carry the host's Unix time, taken before NVML is asked. Events carry Unix time
+// too, which torch derives from the CPU's counter, to the microsecond. So the two clocks differ by far less than the
+// time between two samples.
 type Moment struct {
 	At     string  `json:"at"`
 	Device *string `json:"device"` // whose allocator peak this is; null at a peak of device used
 	Rank   *int32  `json:"rank"`
 	TimeNS *int64  `json:"time_ns"` // Unix; null where no clock says
-	// the last before the moment; null in steps that were not recorded, and for several devices
+	// Event is the last event before the moment. It is null in steps that were not recorded, and for a GPU with several
+	// devices.
 	Event *int64  `json:"event"`
 	Step  *int64  `json:"step"`
 	Phase *string `json:"phase"`
-	// SampleOffsetNS is the time of the NVML sample that the device's rungs come from less TimeNS: 0 at the device's
-	// peak.
+	// SampleOffsetNS is the time of the NVML sample from which the rungs outside torch come, minus TimeNS. It is 0 at
+	// the device's peak.
 	SampleOffsetNS *int64 `json:"sample_offset_ns"`
-	// MemoryAPI is 1 or 2. With 2 the driver's reserve is not in device used: total = used + DriverReserveBytes + free.
+	// MemoryAPI is the version of NVML's memory query, 1 or 2. In version 2, device used excludes the driver's reserve:
+	// total = used + DriverReserveBytes + free.
 	MemoryAPI          *int64   `json:"memory_api"`
 	DriverReserveBytes *int64   `json:"driver_reserve_bytes"`
 	OtherProcesses     *int64   `json:"other_processes"` // how many
@@ -102,7 +107,8 @@ type Moment struct {
 	Remarks            []Remark `json:"-"`
 }
 
-// The rungs of a ladder. Rungs that cannot be told apart are merged into one, whose name joins theirs by "+".
+// The rungs of a ladder. Rungs whose bytes are known only as a sum are merged into one rung, whose name joins their
+// names by "+".
 const (
 	RungDeviceUsed     = "device_used"
 	RungOtherProcesses = "other_processes"
@@ -117,7 +123,7 @@ const (
 	RungCached         = "cached"
 )
 
-// How a rung is known.
+// The values of [Rung.How]: how the bytes of a rung are known.
 const (
 	HowSampled    = "sampled"    // NVML's answer at the moment
 	HowNearby     = "nearby"     // NVML's answer at a sample near the moment
@@ -128,8 +134,8 @@ const (
 	HowUnknown    = "unknown"    // Bytes is null
 )
 
-// Rung is one part of a GPU's memory. In is the rung that contains it, null for the top; the parts of allocated are
-// categories.
+// Rung is one part of a GPU's memory. In is the name of the rung that contains it, or null for the top rung. The parts
+// of the rung allocated are categories.
 type Rung struct {
 	Rung  string  `json:"rung"`
 	In    *string `json:"in"`
@@ -160,9 +166,9 @@ func (m *Moment) add(name, in string, bytes *int64, how string) {
 
 func (m *Moment) remark(r Remark) { m.Remarks = append(m.Remarks, r) }
 
-// Of explains each GPU's memory at up to three kinds of moments: its own peak, its highest while events were
-// recorded (if that is another moment), and the peak of each allocator on it. For a run that used no GPU it returns
-// the identity and a [*NoEventsError].
+// Of returns each GPU's ladder at up to three kinds of moments: at the GPU's peak, at its highest while events were
+// recorded (if that is another moment), and at the peak of each allocator on the GPU. For a run that used no GPU it
+// returns the identity and a [*NoEventsError].
 func Of(in schemas.Tables) (Run, error) { return With(&in, memory.NewLedgers(&in)) }
 
 func With(in *schemas.Tables, ledgers *memory.Ledgers) (Run, error) {
@@ -210,7 +216,7 @@ func With(in *schemas.Tables, ledgers *memory.Ledgers) (Run, error) {
 	return run, nil
 }
 
-// gpu is a GPU with its samples and the allocators on it.
+// gpu is a GPU with its NVML samples and the allocators whose devices lie on it.
 type gpu struct {
 	gpu     *schemas.GPU // nil = not known which
 	samples []*schemas.Sample
@@ -225,7 +231,7 @@ func gpus(in *schemas.Tables, ledgers *memory.Ledgers) []*gpu {
 		card, without := gpuOf(in, p)
 		var g *gpu
 		for _, o := range out {
-			// without samples no clock joins what several devices held at one moment
+			// Without samples, the devices of a GPU stay separate: no clock shows what they held at the same moment.
 			if card != nil && o.gpu == card && without.Why == "" {
 				g = o
 			}
@@ -247,8 +253,8 @@ func gpus(in *schemas.Tables, ledgers *memory.Ledgers) []*gpu {
 	return out
 }
 
-// gpuOf finds the GPU behind a rank's device: by UUID, else the only one. The second result says why its NVML
-// samples, if there are any, cannot be used.
+// gpuOf finds the GPU of a rank's device by its UUID. Without a UUID it takes the run's only GPU. The second result
+// says why the GPU's NVML samples are missing or cannot be used.
 func gpuOf(in *schemas.Tables, p identity.Place) (*schemas.GPU, Unsampled) {
 	gpus := in.Manifest.GPUs
 	var only *schemas.GPU

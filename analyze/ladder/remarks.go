@@ -2,7 +2,8 @@ package ladder
 
 import "github.com/dpsight/dpsight/analyze/memory"
 
-// A Remark is a fact about a moment that its rungs do not show. Kind decides which of the other fields are set.
+// A Remark is a fact about a ladder's moment that the rungs do not show. Kind decides which of the other fields are
+// set.
 type Remark struct {
 	Kind     string
 	Samples  int              // of [RemarkPlateau]
@@ -28,8 +29,7 @@ const (
 	RemarkUntagged      = "untagged"       // the moment is in a step without tags
 )
 
-// Unsampled is the reason why a GPU's memory beyond torch's own is unknown. Why decides which of the other fields
-// are set.
+// Unsampled is the reason why a GPU's memory outside torch is unknown. Why decides which of the other fields are set.
 type Unsampled struct {
 	Why    string // empty = there are samples
 	Device string
@@ -37,7 +37,7 @@ type Unsampled struct {
 	GPUs   int // of [UnsampledWhich]
 }
 
-// Why a GPU has no samples.
+// The values of [Unsampled.Why]: why a GPU has no samples.
 const (
 	UnsampledPhantom  = "phantom"
 	UnsampledImported = "imported"

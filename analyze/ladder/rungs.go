@@ -33,7 +33,7 @@ func (g *gpu) devicePeak() *Moment {
 	return m
 }
 
-// sampled is a moment at a sample, with the device used.
+// sampled returns a moment at an NVML sample, with device used as its only rung so far.
 func (g *gpu) sampled(at string, s *schemas.Sample) *Moment {
 	m := &Moment{At: at, TimeNS: new(s.TimeNS), SampleOffsetNS: new(int64(0)), Rungs: []Rung{}, Notes: []string{}}
 	m.Step, m.Phase = g.devices[0].whereAt(s.TimeNS)
@@ -41,7 +41,7 @@ func (g *gpu) sampled(at string, s *schemas.Sample) *Moment {
 	return m
 }
 
-// divide adds the parts of device used at a reading: memory outside torch, and torch's part.
+// divide adds the rungs within device used at a reading: memory outside torch, and torch's memory.
 func (m *Moment) divide(g *gpu, r *reading) {
 	m.outside(g, r.sample, r.outside(), HowSampled)
 	if r.outside() < 0 {
@@ -50,9 +50,9 @@ func (m *Moment) divide(g *gpu, r *reading) {
 	g.torch(m, r.states)
 }
 
-// recordedPeak returns the ladder at the highest device used for which the events tell the state of the allocators;
-// nil without such a sample. Of equally high samples it takes the one with the most allocated, as at the device's
-// peak.
+// recordedPeak returns the ladder at the highest sample of device used at which the events show the state of the
+// allocators. It returns nil if there is none. Of equally high samples it takes the one with the most allocated, as at
+// the device's peak.
 func (g *gpu) recordedPeak() *Moment {
 	var best reading
 	most := int64(-1)
@@ -76,7 +76,7 @@ func (g *gpu) recordedPeak() *Moment {
 	return m
 }
 
-// counters says how torch's counters relate to the moment.
+// counters returns a remark on how near to the moment torch's counters were read.
 func counters(states []*torchState) Remark {
 	for _, st := range states {
 		if st.edge != nil {
@@ -86,8 +86,8 @@ func counters(states []*torchState) Remark {
 	return Remark{Kind: RemarkCounters}
 }
 
-// allocatorPeak returns the ladder at the peak of one device's allocated, or nil for a run without events. Values
-// outside torch come from the nearest settled sample, and device used is the sum.
+// allocatorPeak returns the ladder at the peak of one device's allocated, or nil for a run without events. The bytes
+// outside torch come from the nearest settled sample. device used is the sum of these bytes and reserved.
 func (g *gpu) allocatorPeak(d *allocator) *Moment {
 	f, err := memory.FindMoment(d.in, d.p, memory.At{})
 	if err != nil || len(d.ledger.Allocs) == 0 || d.levels == nil {
@@ -131,7 +131,8 @@ func (g *gpu) allocatorPeak(d *allocator) *Moment {
 	return m
 }
 
-// near chooses the settled sample nearest to a time, and adds a remark if the sample on the other side differs.
+// near returns the settled sample nearest to a time, and adds a remark if the nearest sample on the time's other side
+// has other bytes outside torch.
 func (g *gpu) near(m *Moment, ns int64) *reading {
 	before, after := g.nearest(ns)
 	near, other := before, after
@@ -155,8 +156,8 @@ func (g *gpu) near(m *Moment, ns int64) *reading {
 	return near
 }
 
-// statesWith returns d's own state beside the states of the GPU's other devices at that time. statesWith returns nil
-// if one of the states is not known.
+// statesWith returns d's given state together with the states of the GPU's other devices at a time. statesWith returns
+// nil if one of the states is not known.
 func (g *gpu) statesWith(d *allocator, own *torchState, ns int64) []*torchState {
 	var out []*torchState
 	for _, o := range g.devices {
@@ -173,11 +174,11 @@ func (g *gpu) statesWith(d *allocator, own *torchState, ns int64) []*torchState 
 	return out
 }
 
-// together names a rung of parts that nothing tells apart.
+// together returns the name of a rung that merges several parts whose bytes are known only as a sum.
 func together(parts ...string) string { return strings.Join(parts, "+") }
 
-// outside adds the rungs that are not torch's, as far as NVML tells them apart. The rungs sum to bytes. The parts in
-// with are unknown, too, and are merged with the context.
+// outside adds the rungs outside torch, as far as NVML distinguishes them. The rungs sum to bytes. The parts named in
+// with are also unknown, and are merged with the context's rung.
 func (m *Moment) outside(g *gpu, s *schemas.Sample, bytes int64, how string, with ...string) {
 	m.MemoryAPI, m.OtherProcesses = new(int64(s.MemoryAPI)), new(int64(s.OtherProcesses))
 	driver := []string{RungDriver}
@@ -194,7 +195,8 @@ func (m *Moment) outside(g *gpu, s *schemas.Sample, bytes int64, how string, wit
 	})
 	alone := s.OtherProcesses == 0 && listed
 	if !listed {
-		// a list without the run's own processes, as in a container, does not show others either
+		// If NVML's list of processes lacks the run's processes, as in a container, it does not show other processes
+		// either.
 		m.OtherProcesses = nil
 	}
 	if alone {
@@ -214,7 +216,7 @@ func (m *Moment) outside(g *gpu, s *schemas.Sample, bytes int64, how string, wit
 	m.add(together(mine...), RungDeviceUsed, new(bytes-uncharged), HowDifference)
 }
 
-// torch adds the rungs of torch's allocators, all devices of the GPU together.
+// torch adds the rungs of torch's allocators. Each rung sums all devices of the GPU.
 func (g *gpu) torch(m *Moment, states []*torchState) {
 	var reserved, allocated, pending int64
 	replayed, counted := true, true

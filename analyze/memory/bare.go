@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Untagged is how categories are known at a moment of a step without tags.
+// Untagged says how categories are known at a moment in a step without tags.
 type Untagged struct {
 	identity.Place
 	Step     int64
@@ -30,13 +30,13 @@ func UntaggedAt(in *schemas.Tables, p identity.Place, at Moment) *Untagged {
 	return u
 }
 
-// UntaggedStep returns what is missing from the breakdown of any moment in a step without tags.
+// UntaggedStep returns how categories are known in a step without tags; nil for a step with tags.
 func UntaggedStep(in *schemas.Tables, p identity.Place, step int64) *Untagged {
 	return &Untagged{Place: p, Step: step, Likeness: likeness(in, p, step)}
 }
 
-// untaggedRemark says how many bytes are known only by phase at a moment of a step without tags, and where to look
-// instead; nil for a moment of any other step.
+// untaggedRemark returns a remark for a moment in a step without tags: how many bytes are known only by phase, and
+// which moment to look at instead. It returns nil for any other moment.
 func untaggedRemark(in *schemas.Tables, p identity.Place, d *DeviceBreakdown) *Remark {
 	u := UntaggedAt(in, p, d.At)
 	if u == nil {
@@ -55,7 +55,7 @@ func untaggedRemark(in *schemas.Tables, p identity.Place, d *DeviceBreakdown) *R
 	return r
 }
 
-// bareStep is a recorded step without tags, or nil.
+// bareStep returns the step with a number if it was recorded without tags, or else nil.
 func bareStep(in *schemas.Tables, p identity.Place, step int64) *schemas.Step {
 	i := slices.IndexFunc(in.Steps, func(s schemas.Step) bool {
 		return s.Rank == p.Rank && s.Device == p.Device && s.Step == step && s.Recorded && !s.Instrumented
@@ -66,7 +66,7 @@ func bareStep(in *schemas.Tables, p identity.Place, step int64) *schemas.Step {
 	return &in.Steps[i]
 }
 
-// Likeness is where the categories of a step without tags come from.
+// Likeness says from which step with tags the categories of a step without tags come.
 type Likeness struct {
 	From   LikenessFrom
 	Like   int64 // the step with tags that allocated alike, if there is one
@@ -74,10 +74,10 @@ type Likeness struct {
 	Known  int64 // of Blocks; the others are known by lifetime and phase only
 }
 
-// LikenessFrom tells what the categories of a step without tags are derived from.
+// LikenessFrom says what the categories of a step without tags are derived from.
 type LikenessFrom int
 
-// FromLifetimes, FromAnyAlike and FromNoneAlike name no step.
+// With FromLifetimes, FromAnyAlike and FromNoneAlike, Like names no step.
 const (
 	FromLifetimes    LikenessFrom = iota // from lifetime and phase: nothing was matched
 	FromAnyAlike                         // from some step with tags that allocated alike: the report does not say which
@@ -87,7 +87,7 @@ const (
 	FromParts                            // from parts of Like and of steps around it
 )
 
-// likeness looks a step without tags up in the report.
+// likeness finds in ingest's report from where the categories of a step without tags come.
 func likeness(in *schemas.Tables, p identity.Place, step int64) Likeness {
 	v := identity.Verdict(in, p)
 	if v == nil {
@@ -111,7 +111,8 @@ func likeness(in *schemas.Tables, p identity.Place, step int64) Likeness {
 	return l
 }
 
-// nearestTagged returns the recorded step with tags that lies nearest, of two equally near the earlier; -1 = none.
+// nearestTagged returns the recorded step with tags that is nearest to a step, the earlier of two equally near ones; -1
+// if there is none.
 func nearestTagged(in *schemas.Tables, p identity.Place, step int64) int64 {
 	near := int64(-1)
 	distance := func(n int64) int64 { return max(n-step, step-n) }

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ModuleBytes splits what is allocated by how each block's module is known.
+// ModuleBytes divides the allocated bytes by how each block's module is known.
 type ModuleBytes struct {
 	OwnerBytes int64 `json:"owner_bytes"` // by the module in the tag or rule that the block is counted under
 	NameBytes  int64 `json:"name_bytes"`  // by the parameter that its owner names
@@ -19,14 +19,13 @@ type ModuleBytes struct {
 // Any reports whether any block's module is known.
 func (m *ModuleBytes) Any() bool { return m.OwnerBytes+m.NameBytes+m.BirthBytes > 0 }
 
-// IsSharedByModules is the module of library workspaces. torch makes a workspace for a thread and stream when the
-// first product there needs one, and all later products use it. So the module that was called first is not charged
-// for the workspace. A workspace that is taken for one call, and released in the same call, belongs to that call's
-// module.
+// IsSharedByModules stands for the module of library workspaces. torch allocates a workspace for a thread and stream
+// when the first matrix product needs one, and all later products use it. So the module that was called first is not
+// charged for the workspace. A workspace that is allocated and released within one call belongs to that call's module.
 var IsSharedByModules = &schemas.Module{Path: schemas.SharedByModules, Class: schemas.SharedByModules,
 	Role: schemas.SharedByModules}
 
-// isShared reports whether a block that is counted under o is a workspace that outlives the call that made it.
+// isShared reports whether a block that counts under owner o is a workspace that outlives the call that allocated it.
 func isShared(a *schemas.Allocation, o *schemas.Owner) bool {
 	return o.Category == schemas.Workspace && o.Evidence != schemas.Tagged && a.FreeRequestedSeq != a.AllocSeq+1
 }
@@ -34,7 +33,7 @@ func isShared(a *schemas.Allocation, o *schemas.Owner) bool {
 // A ModuleIndex finds the modules of one rank.
 type ModuleIndex struct {
 	ByID map[int64]*schemas.Module
-	// nil if modules of several classes have the path: two models, each with a "main.0"
+	// byPath has nil for a path that modules of several classes have, as when two models each have a "main.0".
 	byPath map[string]*schemas.Module
 	root   *schemas.Module // the only root with parameters of its own
 }
@@ -82,8 +81,9 @@ func (x *ModuleIndex) Enclosing(name string) *schemas.Module {
 	}
 }
 
-// Module is the module that block i counts under just after event seq, and where in m the block's bytes go. The owner
-// decides first: a parameter's gradient belongs to the parameter's module, wherever in backward it was allocated.
+// Module returns the module that block i counts under just after event seq, and the field of m to which the block's
+// bytes belong. The owner decides first: a parameter's gradient belongs to the parameter's module, even if another
+// module's backward allocated it.
 func (x *ModuleIndex) Module(l *Ledger, i int, seq int64, m *ModuleBytes) (*schemas.Module, *int64) {
 	if o := l.Owner(i, seq); o != nil {
 		if isShared(l.Allocs[i], o) {

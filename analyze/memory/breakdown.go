@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// BreakdownTables lists the tables that a breakdown reads. LedgerTables lists the tables of analyses that also look
-// at each block.
+// BreakdownTables lists the tables that a breakdown reads. LedgerTables lists the tables that an analysis of single
+// blocks needs.
 const (
 	BreakdownTables = schemas.WantLives | schemas.WantTimes | schemas.WantReserved
 	LedgerTables    = schemas.WantMemory | schemas.WantTimes | schemas.WantEvents
@@ -35,14 +35,14 @@ func NewBreakdownDocument(runs ...BreakdownRun) BreakdownDocument {
 	return BreakdownDocument{BreakdownSchema, runs}
 }
 
-// BreakdownRun is one run's breakdown. Devices is empty for a run without allocator events, or without the moment asked
-// for.
+// BreakdownRun is one run's breakdown. Devices is empty for a run without allocator events, or without the requested
+// moment.
 type BreakdownRun struct {
 	identity.Identity
 	Devices []DeviceBreakdown `json:"devices"`
-	// Missing says which moment a run with allocator events lacks; "" if the run has the moment.
+	// Missing says which requested moment a run with allocator events lacks; "" if the run has it.
 	Missing string `json:"missing,omitempty"`
-	// Confidence and the fields after it apply to predicted runs; null if not known.
+	// Confidence and the two fields after it are for predicted runs; null if not known.
 	Confidence       *string  `json:"confidence"`
 	PeakReservedBand []int64  `json:"peak_reserved_band"`
 	UnknownReads     *int64   `json:"unknown_reads"`
@@ -51,7 +51,7 @@ type BreakdownRun struct {
 	Remarks []Remark `json:"-"`
 }
 
-// DeviceBreakdown is what one device's allocated bytes are for at one moment.
+// DeviceBreakdown divides one device's allocated bytes at one moment into categories.
 type DeviceBreakdown struct {
 	Device                  string          `json:"device"` // "cuda:0"
 	Rank                    int32           `json:"rank"`
@@ -74,30 +74,31 @@ type Moment struct {
 	Phase *string `json:"phase"`
 }
 
-// CategoryBytes is one category's part.
+// CategoryBytes is one category's part of a breakdown.
 type CategoryBytes struct {
 	Category schemas.Category `json:"category"`
-	// Bytes is what counts under the category: the requested bytes of blocks whose first owner has the category; for
-	// slack, the bytes beyond requests.
+	// Bytes are the bytes that count under the category: the requested bytes of blocks whose first owner, in the order
+	// of precedence, has the category. For slack they are the bytes beyond requests.
 	Bytes int64 `json:"bytes"`
-	// HeldBytes is what tags prove the category to hold, alone or with others.
+	// HeldBytes are the bytes of blocks that the category holds according to tags, alone or with other categories.
 	HeldBytes int64 `json:"held_bytes"`
 	// SharedBytes is the part of HeldBytes that, by tags, another category holds too. HeldBytes - SharedBytes is what
 	// the category costs alone: the bytes that would be free without the category.
 	SharedBytes int64 `json:"shared_bytes"`
-	// SharedWith splits SharedBytes by the other category. A block that three categories hold counts under the two
-	// others.
+	// SharedWith divides SharedBytes by the other category. A block that three categories hold counts under both other
+	// categories.
 	SharedWith map[schemas.Category]int64 `json:"shared_with,omitempty"`
-	// Evidence splits Bytes by how it is known that the category counts them.
+	// Evidence divides Bytes by how it is known that they belong to the category.
 	Evidence
 	Blocks   int64 `json:"blocks"`    // counted in Bytes; for slack, blocks larger than their request
 	MaxBytes int64 `json:"max_bytes"` // the highest that Bytes was at any moment of the run
 }
 
-// Evidence splits bytes by how their categories are known. The parts of an Evidence sum to the bytes.
+// Evidence divides bytes by how their categories are known. The parts of an Evidence sum to the bytes.
 type Evidence struct {
 	TaggedBytes int64 `json:"tagged_bytes"` // a tag proves the category
-	// by a rule on birth and death; includes slack, which follows from the blocks' sizes
+	// LifetimeBytes are known by a rule on allocation and free. They include slack, which follows from the blocks'
+	// sizes.
 	LifetimeBytes  int64 `json:"lifetime_bytes"`
 	StackBytes     int64 `json:"stack_bytes,omitempty"` // by a rule on the stack, in imported snapshots only
 	PhaseOnlyBytes int64 `json:"phase_only_bytes"`      // only the phase of birth is known
@@ -125,7 +126,7 @@ func (k *Evidence) Merge(o *Evidence) {
 	k.PhaseOnlyBytes += o.PhaseOnlyBytes
 }
 
-// Conservation says whether replayed bytes equal torch's own counters, and what is missing if not.
+// Conservation says whether replayed bytes equal torch's own counters, and by how much they differ if not.
 type Conservation struct {
 	Verdict string `json:"verdict"` // exact, bounded, lossy or unverifiable
 	// ResidueBytes is the largest difference found between replay and allocator, or between the categories' sum and
@@ -135,14 +136,14 @@ type Conservation struct {
 	Reason        string `json:"reason"` // ingest's reason; report's own if Sum is set
 	// Sum is the sum of the categories and Replayed what the sum should be. Both are nil if they agree.
 	Sum, Replayed *int64 `json:"-"`
-	// PeakLowBytes and PeakHighBytes are what the device's peak is at least and at most, null unless the verdict is
-	// bounded. OpenBytes is how many more bytes of slack may have been allocated at the moment that is broken down.
+	// PeakLowBytes and PeakHighBytes are the bounds of the device's peak, null unless the verdict is bounded. OpenBytes
+	// is how many more bytes of slack may have been allocated at the breakdown's moment.
 	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`
 	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"`
 	OpenBytes     int64  `json:"open_bytes,omitempty"`
 }
 
-// ConservationOf returns the verdict on a device, without what concerns a single moment.
+// ConservationOf returns ingest's verdict on a device, without the fields about a single moment.
 func ConservationOf(v *schemas.DeviceVerdict) Conservation {
 	return Conservation{Verdict: v.Verdict, ResidueBytes: v.ResidueBytes, AmbiguousTags: v.AmbiguousTags,
 		Reason: v.Reason, PeakLowBytes: v.PeakLowBytes, PeakHighBytes: v.PeakHighBytes}
@@ -158,10 +159,10 @@ func (d *DeviceBreakdown) Category(name schemas.Category) CategoryBytes {
 	return CategoryBytes{Category: name}
 }
 
-// Known tells how well the bytes of a breakdown are known. The parts of Known sum to AllocatedBytes.
+// Known divides the bytes of a breakdown by how well they are known. The parts of Known sum to AllocatedBytes.
 type Known struct {
 	Evidence
-	// UnownedBytes are the bytes in the categories other and untraced, whatever the evidence.
+	// UnownedBytes are the bytes in the categories other and untraced, with any evidence.
 	UnownedBytes int64
 }
 
@@ -189,8 +190,7 @@ func (e *NoEventsError) Error() string {
 
 func (e *NoEventsError) Unwrap() error { return e.Reason }
 
-// A NoMomentError says why a run with allocator events has nothing at the moment asked for. Another run may have that
-// moment.
+// A NoMomentError says why a run with allocator events does not have the requested moment. Another run may have it.
 type NoMomentError struct {
 	RunID  string
 	Reason string
@@ -199,7 +199,7 @@ type NoMomentError struct {
 
 func (e *NoMomentError) Error() string { return fmt.Sprintf("run %s: %s", e.RunID, e.Reason) }
 
-// NoEvents gives the error if the run has nothing to break down.
+// NoEvents returns an error if the run has no allocator events, and so nothing to break down.
 func NoEvents(in *schemas.Tables) error {
 	if len(in.Allocations) > 0 || len(in.Lives) > 0 {
 		return nil
@@ -230,18 +230,18 @@ func withoutEvents(in *schemas.Tables) error {
 	return errors.New("it never allocated on a CUDA device")
 }
 
-// unsaid reports whether a process of a predicted run ended before it reported what it used.
+// unsaid reports whether a process of a predicted run ended before it reported its use of devices.
 func unsaid(in *schemas.Tables) bool {
 	return in.Report.Prediction != nil && !in.Report.Prediction.Complete
 }
 
-// Breakdown says what each device's bytes are for at a moment. A run without allocator events gives its identity, no
-// devices and a [*NoEventsError]. A run without the moment gives a [*NoMomentError].
+// Breakdown divides each device's bytes at a moment into categories. For a run without allocator events, Breakdown
+// returns its identity, no devices and a [*NoEventsError]. For a run without the moment it returns a [*NoMomentError].
 func Breakdown(in schemas.Tables, at At) (BreakdownRun, error) {
 	return BreakdownWith(&in, at, NewLedgers(&in))
 }
 
-// BreakdownWith is Breakdown with ledgers that others use too.
+// BreakdownWith is [Breakdown] with ledgers that the caller has already made.
 func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, error) {
 	run := BreakdownRun{Identity: identity.Of(in), Devices: []DeviceBreakdown{}, Warnings: []string{}}
 	if in.Report != nil {
@@ -308,7 +308,8 @@ func anyAt(in *schemas.Tables, at At) bool {
 	return false
 }
 
-// BreakdownAt counts device p's blocks at a moment. replayed is what replay says is allocated there, -1 = unknown.
+// BreakdownAt counts device p's blocks at a moment. replayed is the allocated at this moment according to ingest's
+// replay, or -1 if unknown.
 func BreakdownAt(in *schemas.Tables, p identity.Place, l *Ledger, at Moment, replayed int64) DeviceBreakdown {
 	seq := at.Event
 	d := DeviceBreakdown{Device: p.String(), Rank: p.Rank, At: at, ReservedBytes: ReservedAt(in, p, seq),
@@ -338,7 +339,7 @@ func BreakdownAt(in *schemas.Tables, p identity.Place, l *Ledger, at Moment, rep
 	return d
 }
 
-// Count adds block i, live at seq, to the categories' parts.
+// Count adds block i, which is live just after event seq, to the categories' parts.
 func (l *Ledger) Count(parts []CategoryBytes, i int, seq int64) {
 	requested := l.lives.Requested[i]
 	first, evidence := l.Category(i, seq)
@@ -351,7 +352,8 @@ func (l *Ledger) Count(parts []CategoryBytes, i int, seq int64) {
 		parts[SlackPlace].Add(slack, "")
 		parts[SlackPlace].Blocks++
 	}
-	// Only tags prove that a category holds a block: rules on lifetime and phase are for blocks that no tag covers.
+	// Only tags prove that a category holds a block, since rules on lifetime and phase only apply to blocks without a
+	// tag.
 	holders := make([]int, 0, 8) // by place, each once
 	for k := l.lives.OwnersFrom[i]; k < l.lives.OwnersFrom[i+1]; k++ {
 		if p := int(l.lives.Place[k]); l.evidence(k) == schemas.Tagged && l.lives.HoldsAt(k, seq) &&
@@ -395,11 +397,11 @@ func (d *DeviceBreakdown) checkSum(replayed int64) {
 	d.Remarks = append(d.Remarks, Remark{Kind: RemarkSumDiffers, Device: d.Device, Conservation: new(d.Conservation)})
 }
 
-// Level is how many bytes there are from event Seq on, until the next Level.
+// Level is a number of bytes that holds from event Seq until the event of the next Level.
 type Level struct{ Seq, Bytes int64 }
 
-// ReservedSteps returns what a device had reserved: before any event, then after each that may change it.
-// ReservedSteps returns nil if that is not known.
+// ReservedSteps returns the bytes that a device had reserved: before the first event, then after each event that may
+// change them. ReservedSteps returns nil if they are not known.
 func ReservedSteps(in *schemas.Tables, p identity.Place) []Level {
 	var steps []Level
 	for i := range in.Reserved {
@@ -425,7 +427,7 @@ func ReservedAt(in *schemas.Tables, p identity.Place, seq int64) *int64 {
 	return &at
 }
 
-// PlaceOf is the place of a device's breakdown.
+// PlaceOf returns the rank and the ordinal of the device that a breakdown is about.
 func PlaceOf(in *schemas.Tables, d *DeviceBreakdown) identity.Place {
 	for _, p := range identity.Places(in) {
 		if p.Rank == d.Rank && p.String() == d.Device {

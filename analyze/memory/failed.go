@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A FailedRequest is an allocation that failed because memory was short, and what took the memory.
+// A FailedRequest is a request for memory that failed because memory was short, with a breakdown of the memory in use.
 type FailedRequest struct {
 	RunID  string `json:"run_id"`
 	Device string `json:"device"`
@@ -22,7 +22,8 @@ type FailedRequest struct {
 	Requests       int     `json:"requests"`
 	RequestedBytes int64   `json:"requested_bytes"`
 	Module         *string `json:"module"` // null outside of modules
-	// event 0: the events around the failure are not in the journal, and the rest is not known
+	// At is the moment of the failure. If its event is 0, the events around the failure are not in the journal, and the
+	// other fields about memory are not known.
 	At             Moment `json:"at"`
 	AllocatedBytes *int64 `json:"allocated_bytes"`
 	CachedBytes    *int64 `json:"cached_bytes"` // and free
@@ -32,18 +33,20 @@ type FailedRequest struct {
 	Index int          `json:"-"` // in the report
 	Nth   int64        `json:"-"` // of its device, from 1: what --at counts
 	Whole bool         `json:"-"` // the limit is all of the device
-	// ReservedBytes is what torch had reserved at that moment; nil if not known.
+	// ReservedBytes are the bytes that torch had reserved at the moment of the failure; nil if not known.
 	ReservedBytes *int64 `json:"-"`
-	// breakdown of the moment, nil if the journal does not have the events around it; layout is nil if the cache is
-	// not known
+	// Breakdown is the breakdown of the failure's moment, or nil if the journal does not have the events around it.
+	// layout is nil if the cache is not known.
 	Breakdown *DeviceBreakdown `json:"-"`
 	Layout    *Layout          `json:"-"`
 }
 
-// mostFailed bounds the failures that a summary breaks down: a script may try a thousand times.
+// mostFailed is the largest number of failed requests for which a summary has a breakdown: a script may try a thousand
+// times.
 const mostFailed = 10
 
-// Failed gives the failures of a summary, those that ended the run first, and how many failures it leaves out.
+// Failed returns the failed requests of a run's summary, and how many it leaves out. Requests that ended the run come
+// first.
 func Failed(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest, more int) {
 	if in.Report == nil {
 		return nil, 0
@@ -75,7 +78,8 @@ func FailedCount(in *schemas.Tables) *int {
 	return &n
 }
 
-// weight sorts failures: first those that ended the run, last those that the script did not notice.
+// weight returns a group's place in the order of failed requests: first requests that ended the run, last requests from
+// which torch recovered unnoticed by the script.
 func weight(in *schemas.Tables, group []int) int {
 	switch o := &in.Report.OOMs[group[0]]; {
 	case o.Fatal:
@@ -86,9 +90,9 @@ func weight(in *schemas.Tables, group []int) int {
 	return 1
 }
 
-// failureGroups returns the failures of the report, by their places in the report. Failures at one place that torch
-// itself recovered from form a group: a convolution may try dozens of algorithms in each step. The largest request of
-// a group comes first.
+// failureGroups returns groups of the report's failed requests, by their indexes. Requests at one place that torch
+// itself recovered from form one group, since a convolution may try dozens of algorithms in each step. The largest
+// request of a group comes first.
 func failureGroups(in *schemas.Tables) (groups [][]int) {
 	type site struct {
 		identity.Place
@@ -144,7 +148,7 @@ func failure(in *schemas.Tables, group []int, ledgers *Ledgers) FailedRequest {
 	return r
 }
 
-// request returns the i-th failure of the report, without what held the memory.
+// request returns the i-th failed request of the report, without a breakdown of the memory in use.
 func request(in *schemas.Tables, i int) FailedRequest {
 	o := &in.Report.OOMs[i]
 	p := identity.Place{Rank: o.Rank, Device: o.Device}
@@ -158,15 +162,15 @@ func request(in *schemas.Tables, i int) FailedRequest {
 	return r
 }
 
-// Holders are the categories that held something when the request failed, the largest first.
+// Holders returns the categories with bytes at the moment of the failure, the largest first.
 func (r *FailedRequest) Holders() []CategoryBytes {
 	held := slices.DeleteFunc(slices.Clone(r.Breakdown.Categories), func(c CategoryBytes) bool { return c.Bytes == 0 })
 	slices.SortStableFunc(held, func(a, b CategoryBytes) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return held
 }
 
-// ShortOf returns how much less would have had to be held or cached for the request to succeed. The limit is the
-// process's own, if it has set one, or what other processes and the context leave of the device.
+// ShortOf returns how many bytes fewer would have had to be allocated or cached for the request to succeed. The limit
+// is one that the process has set, or what other processes and the CUDA context leave of the device.
 func (r *FailedRequest) ShortOf() int64 {
 	if r.OOM.LimitBytes == 0 { // then the cause is unknown
 		return 0
@@ -174,7 +178,7 @@ func (r *FailedRequest) ShortOf() int64 {
 	return r.OOM.RequestedBytes - min(r.OOM.LimitBytes-r.Layout.Reserved, r.OOM.DeviceFreeBytes)
 }
 
-// diedOf returns the request that the run died of; nil if it did not run out of memory.
+// diedOf returns the failed request that ended the run; nil if the run did not run out of memory.
 func diedOf(in *schemas.Tables) *FailedRequest {
 	if in.Report == nil {
 		return nil
@@ -187,8 +191,8 @@ func diedOf(in *schemas.Tables) *FailedRequest {
 	return nil
 }
 
-// Nth returns the number, from 1, of the report's i-th failure among the failures of the same device: the number that
-// --at counts.
+// Nth returns the number, from 1, of the report's i-th failed request among the requests of the same device. It is the
+// N of --at oom=N.
 func Nth(in *schemas.Tables, i int) (n int64) {
 	o := &in.Report.OOMs[i]
 	for _, x := range in.Report.OOMs[:i+1] {
@@ -199,7 +203,7 @@ func Nth(in *schemas.Tables, i int) (n int64) {
 	return n
 }
 
-// failureMoment is when the i-th failure of the report happened.
+// failureMoment returns the moment of the report's i-th failed request.
 func failureMoment(in *schemas.Tables, p identity.Place, i int) Moment {
 	o := &in.Report.OOMs[i]
 	m := MomentOf(in, p, o.Seq)
@@ -212,9 +216,9 @@ func failureMoment(in *schemas.Tables, p identity.Place, i int) Moment {
 	return m
 }
 
-// BesideTensors returns the part of a failure's limit that the allocator could not have, 0 if there is no such part
-// or it is not known. torch's limit is the whole device including the CUDA context, unless the script set a lower
-// one. The memory of "dpsight predict" excludes the context.
+// BesideTensors returns the part of a failed request's limit that the allocator could not use, or 0 if there is none or
+// it is not known. torch's limit is the whole device including the CUDA context, unless the script set a lower limit.
+// The memory that "dpsight predict" assumes excludes the context.
 func (r *FailedRequest) BesideTensors() int64 {
 	if r.ReservedBytes == nil {
 		return 0
@@ -222,12 +226,12 @@ func (r *FailedRequest) BesideTensors() int64 {
 	return max(0, r.OOM.LimitBytes-r.OOM.DeviceFreeBytes-*r.ReservedBytes)
 }
 
-// leastWhole is the least part, in per cent, of a device's memory by NVML that torch can have. The driver keeps
-// between 0.4 (H200) and 3 (T4) per cent for itself.
+// leastWhole is the smallest part, in per cent, of a device's memory by NVML that still counts as the whole device. The
+// driver keeps between 0.4 (H200) and 3 (T4) per cent for itself.
 const leastWhole = 97
 
-// WholeDevice reports whether a limit is the whole device, and not a limit that the script has set; false if no
-// device's memory is known.
+// WholeDevice reports whether a limit is the memory of a whole device, and not a limit that the script has set. It
+// returns false if no device's memory is known.
 func WholeDevice(in *schemas.Tables, limit int64) bool {
 	return slices.ContainsFunc(in.Manifest.GPUs, func(g schemas.GPU) bool {
 		if in.Manifest.Source == schemas.Predicted { // torch's own figure
@@ -237,7 +241,7 @@ func WholeDevice(in *schemas.Tables, limit int64) bool {
 	})
 }
 
-// FailureAt is the moment of the device's n-th request that failed, from 1.
+// FailureAt returns the moment of the device's n-th failed request, counted from 1.
 func FailureAt(in *schemas.Tables, p identity.Place, n int64) (ResolvedMoment, error) {
 	var seen int64
 	if in.Report == nil {
@@ -266,8 +270,8 @@ func FailureAt(in *schemas.Tables, p identity.Place, n int64) (ResolvedMoment, e
 	return ResolvedMoment{}, fmt.Errorf("%s ran out of memory %d times, not %d times", p, seen, n)
 }
 
-// noFailure returns the error that no request of a device is known to have failed. The error's words depend on what
-// was recorded: failures may be unknown.
+// noFailure returns the error for a device without a known failed request. Its words depend on whether failed requests
+// were recorded at all.
 func noFailure(in *schemas.Tables, p identity.Place) error {
 	switch {
 	case in.Report.FailuresUnread(in.Manifest):

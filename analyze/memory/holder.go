@@ -5,27 +5,28 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Holder says who keeps a block, as the agent found it.
+// A Holder says what keeps a block: a variable, a graph or another object, as the agent found it.
 type Holder struct {
 	Kind schemas.HolderKind `json:"kind"`
 	Path string             `json:"path"` // "global kept[17]"; empty = only C++ keeps it
-	// ViewBytes is how much of StorageBytes the kept tensors show; ViewBytes equals StorageBytes if they show all.
+	// ViewBytes is how many of StorageBytes the kept tensors show. ViewBytes equals StorageBytes if the tensors show
+	// all of them.
 	ViewBytes    int64 `json:"view_bytes"`
 	StorageBytes int64 `json:"storage_bytes"`
-	// Since is the event after which a look found the holder.
+	// Since is the event after which a search for holders found this holder.
 	Since int64 `json:"-"`
 }
 
-// rounded returns a request rounded up by the allocator: a copy of a view that is rounded to as much would save
-// nothing.
+// rounded returns a request in units of 512 bytes, rounded up as the allocator does. A copy of a view saves nothing if
+// it is rounded to the same size as the whole.
 func rounded(bytes int64) int64 { return (bytes + 511) / 512 }
 
-// Holders are the holders of the blocks of one device.
+// Holders has the holders of the blocks of one device.
 type Holders struct {
 	by map[int64][]*schemas.Holder // by block, in the order in which they were found
 }
 
-// NewHolders finds the holders of a device's blocks.
+// NewHolders collects the holders of a device's blocks from the table of holders.
 func NewHolders(in *schemas.Tables, p identity.Place) *Holders {
 	h := &Holders{map[int64][]*schemas.Holder{}}
 	for i := range in.Holders {
@@ -36,9 +37,8 @@ func NewHolders(in *schemas.Tables, p identity.Place) *Holders {
 	return h
 }
 
-// Of returns who keeps a block, or nil if no search found it. The last search counts for every moment. A variable
-// that is assigned again releases the block, and the block's real keeper is the one that still has it at the last
-// search.
+// Of returns what keeps a block, or nil if no search found it. The result of the last search counts for every moment: a
+// variable that is assigned again releases the block, and the block's real keeper still has it at the last search.
 func (h *Holders) Of(a *schemas.Allocation) *Holder {
 	rows := h.by[a.AllocID]
 	if len(rows) == 0 {

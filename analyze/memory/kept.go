@@ -10,12 +10,13 @@ import (
 )
 
 // A Void is a stretch of events in which a block holds bytes for nothing. An example is a gradient from the zero_grad
-// after its last use to its next writing: Opacus' optimizers keep .grad during that stretch, torch's free it.
+// after its last use until it is next written: Opacus' optimizers keep .grad during that stretch, torch's optimizers
+// free it.
 type Void struct{ From, To, Bytes int64 } // from just after event From until just after event To
 
-// KeptGradients is what keeping .grad between steps costs a run.
+// KeptGradients says how many bytes a run's peak holds because the loop keeps .grad between steps.
 type KeptGradients struct {
-	// AtPeakBytes are held at the run's peak by gradients that zero_grad could have freed.
+	// AtPeakBytes are the bytes at the run's peak of gradients that zero_grad could have freed.
 	AtPeakBytes int64
 	// FreedPeakBytes is the peak that the same steps would have had if zero_grad had freed the gradients: the highest
 	// of what was allocated minus the gradients that nothing had written to since zero_grad. FreedPeakBytes covers
@@ -23,10 +24,10 @@ type KeptGradients struct {
 	FreedPeakBytes int64
 }
 
-// CostOfKeptGradients replays the run without gradients that zero_grad keeps. CostOfKeptGradients returns nil if the
-// recording does not say when gradients were written, as in a step without tags. If only a step without tags reached
-// the peak (a larger batch of Poisson sampling), the peaks of other steps say nothing about it. A gradient that
-// autograd writes in place would, in the replay, be a new block from that write on.
+// CostOfKeptGradients replays the run without gradients that zero_grad keeps. It returns nil if the recording does not
+// say when gradients were written, as in steps without tags. It also returns nil if only a step without tags reached
+// the peak, such as a larger batch of Poisson sampling. In the replay, a gradient that autograd writes in place takes
+// its bytes again from that write on.
 func CostOfKeptGradients(in *schemas.Tables, p identity.Place, l *Ledger, peak int64) *KeptGradients {
 	spans := TaggedSpans(in, p)
 	if len(spans) == 0 {
@@ -46,7 +47,7 @@ func CostOfKeptGradients(in *schemas.Tables, p identity.Place, l *Ledger, peak i
 	return kept
 }
 
-// HighestWithout is the highest allocated over the spans, less what the voids hold.
+// HighestWithout returns the highest allocated over the spans, with the bytes of the voids subtracted at each moment.
 func HighestWithout(changes []Change, voids []Void, spans []Span) (highest int64) {
 	type edge struct{ seq, bytes int64 }
 	edges := make([]edge, 0, 2*len(voids))
@@ -89,10 +90,10 @@ func HighestWithout(changes []Change, voids []Void, spans []Span) (highest int64
 // A Span is the events after From, up to and including To.
 type Span struct{ From, To int64 }
 
-// TaggedSpans returns the events at which every gradient is known. The spans cover steps with tags whose previous
-// step has tags too, from the end of the previous step. Before the run's first step there are no gradients, so its
-// span begins with the recording. Gradients of a step without tags are unknown, so the step after such a step is not
-// covered.
+// TaggedSpans returns the stretches of events in which every gradient is known. They cover each step with tags whose
+// previous step has tags too, from the end of the previous step. Before the run's first step there are no gradients, so
+// the first step's span begins with the recording. Gradients of a step without tags are unknown, so the step after it
+// is not covered.
 func TaggedSpans(in *schemas.Tables, p identity.Place) []Span {
 	var all []*schemas.Step
 	for i := range in.Steps {
@@ -114,9 +115,9 @@ func TaggedSpans(in *schemas.Tables, p identity.Place) []Span {
 	return out
 }
 
-// zeroed lists when each recorded zero_grad of the loop began. A zero_grad inside another phase is not the loop's:
-// between its two passes, Opacus' ghost clipping calls its own zero_grad, which keeps gradients whatever the loop
-// does.
+// zeroed lists the event at which each recorded zero_grad of the training loop began. A zero_grad inside another phase
+// does not count: Opacus' ghost clipping calls zero_grad between its two passes, and this call keeps gradients even if
+// the loop's call frees them.
 func zeroed(in *schemas.Tables, p identity.Place) []int64 {
 	var rows []*schemas.Phase
 	known := PhasesWithBytes(in)

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Layout is how the blocks of one moment lie in the segments that the allocator has reserved.
+// A Layout sums the segments that the allocator has reserved at one moment by their use: blocks, gaps between blocks,
+// and empty segments.
 type Layout struct {
 	Reserved, allocated int64
 	pending             int64 // freed by the program, still in use by a stream
@@ -17,7 +18,7 @@ type Layout struct {
 	Largest             int64 // free piece
 }
 
-// Free is how many bytes are cached and could be handed out.
+// Free returns how many bytes are cached and could be handed out as blocks.
 func (l *Layout) Free() int64 { return l.Idle + l.Gaps }
 
 type extent struct{ from, to uint64 }
@@ -112,7 +113,7 @@ func segmentsAt(in *schemas.Tables, p identity.Place, seq int64) []extent {
 func segmentsListed(in *schemas.Tables, p identity.Place, seq int64) (fixed, mapped []extent) {
 	for i := range in.Segments {
 		b := &in.Segments[i]
-		// one row for each block; the first starts at the segment's start
+		// The table has one row for each block of a segment. Only the first block starts at the segment's start.
 		if b.Rank != p.Rank || b.Device != p.Device || b.Seq != seq || b.Address != b.SegmentAddress {
 			continue
 		}
@@ -126,7 +127,7 @@ func segmentsListed(in *schemas.Tables, p identity.Place, seq int64) (fixed, map
 	return fixed, mapped
 }
 
-// subtract takes a stretch of addresses out of others.
+// subtract removes a stretch of addresses from a list of stretches.
 func subtract(from []extent, s extent) []extent {
 	var out []extent
 	for _, o := range from {

@@ -8,26 +8,29 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Places of categories in [schemas.Categories]. Bytes are summed in arrays by place, never in maps by name.
+// The indexes of some categories in [schemas.Categories]. Ledgers sum bytes in arrays by this index, since maps by name
+// would be slower.
 var (
 	NCategories = len(schemas.Categories)
 	SlackPlace  = schemas.Precedence(schemas.Slack)
 	otherPlace  = schemas.Precedence(schemas.Other)
 )
 
-// CategoryPlace is the category's place; a category that this dpsight does not know counts as other.
+// CategoryPlace returns the category's index in [schemas.Categories]. A category that this dpsight does not know counts
+// as other.
 func CategoryPlace(c schemas.Category) int { return schemas.CategoryPlace(c) }
 
-// A Ledger is one device's blocks with their owners.
+// A Ledger has the blocks of one device with their owners.
 type Ledger struct {
-	// Rows of the tables, if they were loaded. A ledger that only sums bytes has lives and no rows.
+	// Allocs and Owners are rows of the tables, if these were loaded. A ledger that only sums bytes has lives and no
+	// rows.
 	Allocs []*schemas.Allocation
 	Owners [][]*schemas.Owner // by index into allocs
 	lives  *schemas.Lives     // the owners of a block in the order in which they count
 	sorted []Change           // the result of Changes, once computed
 }
 
-// Len is the number of blocks.
+// Len returns the number of blocks.
 func (l *Ledger) Len() int { return len(l.lives.AllocSeq) }
 
 // LiveAt reports whether block i counts as allocated just after event seq.
@@ -42,7 +45,8 @@ func (l *Ledger) evidence(owner uint32) schemas.Evidence {
 	return l.lives.Evidences[l.lives.Evidence[owner]]
 }
 
-// Ledgers makes each device's ledger once: making ledgers is most of a summary's time.
+// Ledgers makes and keeps the ledger of each device of a run, so that a ledger is made only once. Making ledgers takes
+// most of a summary's time.
 type Ledgers struct {
 	in *schemas.Tables
 	by map[identity.Place]*Ledger
@@ -95,7 +99,7 @@ func NewLedger(in *schemas.Tables, p identity.Place) *Ledger {
 	return l
 }
 
-// livesOf makes columns of rows.
+// livesOf converts a ledger's rows into columns.
 func livesOf(l *Ledger) *schemas.Lives {
 	n, owners := len(l.Allocs), 0
 	for i := range l.Owners {
@@ -151,9 +155,9 @@ func orderOwners(l *schemas.Lives) {
 	}
 }
 
-// Owner returns the ownership under which block i counts just after event seq; nil if none holds. The category that
-// comes first in [schemas.Categories] decides. Of several ownerships of that category, a tag takes precedence over a
-// rule, then an ownership with a known module over one without, then the older.
+// Owner returns the owner under which block i counts just after event seq; nil if the block has none then. The owner's
+// category that comes first in [schemas.Categories] decides. Of several owners with that category, a tag takes
+// precedence over a rule, then an owner with a known module over one without, then the older owner.
 func (l *Ledger) Owner(i int, seq int64) *schemas.Owner {
 	var first *schemas.Owner
 	for _, o := range l.Owners[i] {
@@ -164,7 +168,7 @@ func (l *Ledger) Owner(i int, seq int64) *schemas.Owner {
 	return first
 }
 
-// compareOwners orders the ownerships of one block as [Ledger.Owner] says.
+// compareOwners orders the owners of one block by the precedence that [Ledger.Owner] describes.
 func compareOwners(a, b *schemas.Owner) int {
 	if a.Category != b.Category {
 		if d := cmp.Compare(CategoryPlace(a.Category), CategoryPlace(b.Category)); d != 0 {
@@ -185,8 +189,8 @@ func falseFirst(a, b bool) int {
 	return -1
 }
 
-// Category is the place of the category that block i is counted under just after event seq, and how that is known. At
-// a moment that no owner covers, the category is other, known by phase.
+// Category returns the index of the category under which block i counts just after event seq, and how that is known. At
+// a moment that no owner covers, the category is other, with the evidence phase.
 func (l *Ledger) Category(i int, seq int64) (place int, evidence schemas.Evidence) {
 	for k := l.lives.OwnersFrom[i]; k < l.lives.OwnersFrom[i+1]; k++ {
 		if l.lives.HoldsAt(k, seq) {
@@ -196,8 +200,8 @@ func (l *Ledger) Category(i int, seq int64) (place int, evidence schemas.Evidenc
 	return otherPlace, schemas.ByPhase
 }
 
-// Turns are the events of block i's life after which it may count under another category, the first of its life
-// included, in order. Turns lie before end; end = 0 means the end of recording. The result uses buffer's memory.
+// Turns returns, in order, the events after which block i may count under another category, beginning with the event
+// that allocated it. The events lie before end; end = 0 means the end of recording. The result uses buffer's memory.
 func (l *Ledger) Turns(i int, end int64, buffer []int64) []int64 {
 	from := int64(l.lives.AllocSeq[i])
 	turns := append(buffer[:0], from)
@@ -215,7 +219,7 @@ func (l *Ledger) Turns(i int, end int64, buffer []int64) []int64 {
 	return slices.Compact(turns)
 }
 
-// A Change means that a category counts some bytes more, or fewer, from an event on.
+// A Change says that from an event on, some bytes more, or fewer, count under a category.
 type Change struct {
 	Bytes int64
 	seq   uint32
@@ -230,7 +234,7 @@ func (l *Ledger) Changes() []Change {
 	if l.sorted != nil {
 		return l.sorted
 	}
-	// The changes of each event are counted and then put in place: sorting tens of millions takes seconds.
+	// A counting sort by event puts the changes in order, since comparing tens of millions of changes takes seconds.
 	last, n := uint32(0), 0
 	l.eachChange(func(c Change) { last, n = max(last, c.seq), n+1 })
 	out := make([]Change, n)
@@ -251,7 +255,7 @@ func (l *Ledger) Changes() []Change {
 	return out
 }
 
-// eachChange makes the changes block by block.
+// eachChange calls add with each change, block by block and not in the order of events.
 func (l *Ledger) eachChange(add func(Change)) {
 	change := func(seq uint32, place int, bytes int64) {
 		if bytes != 0 {
@@ -283,8 +287,8 @@ func (l *Ledger) eachChange(add func(Change)) {
 	}
 }
 
-// Sweep calls each after every event at which some category changed, with the bytes of every category just after it.
-// Sweep reuses the slice of bytes.
+// Sweep calls each for every event at which some category changed, with the bytes of all categories just after the
+// event. Sweep reuses the slice of bytes.
 func Sweep(changes []Change, each func(seq int64, bytes []int64)) {
 	bytes := make([]int64, NCategories)
 	for i := 0; i < len(changes); {
@@ -307,7 +311,7 @@ func maxima(changes []Change) []int64 {
 	return highest
 }
 
-// BytesAt gives one category's bytes just after event seq.
+// BytesAt returns one category's bytes just after event seq.
 func (l *Ledger) BytesAt(category schemas.Category, seq int64) (sum int64) {
 	want := CategoryPlace(category)
 	for i := range l.Len() {

@@ -11,14 +11,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// A ResolvedMoment is the moment that an [At] means on one device.
+// A ResolvedMoment is the moment on one device that an [At] names.
 type ResolvedMoment struct {
 	At        Moment
 	Allocated int64          // by the allocator's replay; -1 if no table has it
 	Failed    *FailedRequest // the failed request that the At names; nil if it names none
 }
 
-// FindMoment finds what at means on device p.
+// FindMoment finds the moment on device p that at names.
 func FindMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, error) {
 	v := identity.Verdict(in, p)
 	switch {
@@ -37,8 +37,8 @@ func FindMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, er
 	return ResolvedMoment{At: MomentOf(in, p, PeakEvent(v)), Allocated: v.PeakAllocatedBytes}, nil
 }
 
-// PeakEvent returns the event of a device's peak: if possible, the first event of the peak's height at which blocks
-// have owners.
+// PeakEvent returns the event of a device's peak. If several events are equally high, it prefers the first one at which
+// blocks have owners.
 func PeakEvent(v *schemas.DeviceVerdict) int64 {
 	if v.InstrumentedPeakSeq != nil {
 		return *v.InstrumentedPeakSeq
@@ -46,9 +46,9 @@ func PeakEvent(v *schemas.DeviceVerdict) int64 {
 	return v.PeakSeq
 }
 
-// NoStep returns the error for a step that does not exist. The error lists the existing steps. Phases before the
-// first step have step -1, and phases after the last step have its number plus one. Both numbers can be requested,
-// although they are not steps.
+// NoStep returns the error for a requested step that does not exist; the error lists the existing steps. Phases before
+// the first step have step -1, and phases after the last step have its number plus one. A user can request these two
+// numbers, although they are not steps.
 func NoStep(in *schemas.Tables, p identity.Place, step int64, phases []int64) error {
 	first, last := phases[0], phases[len(phases)-1]
 	var steps []int64
@@ -78,7 +78,7 @@ func NoStep(in *schemas.Tables, p identity.Place, step int64, phases []int64) er
 	return err
 }
 
-// phaseMoment returns the highest moment of a phase. Step and phase come from the phase's row. If no event of the
+// phaseMoment returns the highest moment of a phase. Its step and phase come from the phase's row. If no event of the
 // phase is as high as the state in which the phase began, the moment is the last event before the phase.
 func phaseMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, error) {
 	var best, unknown *schemas.Phase
@@ -126,7 +126,7 @@ func phaseMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, e
 	return m, nil
 }
 
-// NoBytes says why nothing is known of a phase's bytes.
+// NoBytes returns an error that says why a phase's bytes are not known.
 func NoBytes(in *schemas.Tables, p identity.Place, f *schemas.Phase) error {
 	for i := range in.Steps {
 		if s := &in.Steps[i]; s.Rank == p.Rank && s.Device == p.Device && s.Step == f.Step && !s.Recorded {
@@ -137,16 +137,16 @@ func NoBytes(in *schemas.Tables, p identity.Place, f *schemas.Phase) error {
 		f.Phase, f.Step, p)
 }
 
-// MomentOf is the moment just after event seq.
+// MomentOf returns the moment just after event seq.
 func MomentOf(in *schemas.Tables, p identity.Place, seq int64) Moment {
 	m := Moment{Event: seq}
 	m.Step, m.Phase = PhaseOf(in, p, seq)
 	return m
 }
 
-// PhaseOf returns the step and phase of event seq; nil if there is none, and for a file that dpsight did not record,
-// which has no marks. The results are copies: a pointer into a table would keep the whole table as long as a
-// [analyze.Summary] lives.
+// PhaseOf returns the step and phase of event seq. Both are nil outside steps and phases, and for a file that dpsight
+// did not record, which has no marks. The results are copies: a pointer into a table would keep the whole table as long
+// as a [analyze.Summary] lives.
 func PhaseOf(in *schemas.Tables, p identity.Place, seq int64) (step *int64, phase *string) {
 	for i := range in.Phases {
 		f := &in.Phases[i]
@@ -168,8 +168,8 @@ func PhaseOf(in *schemas.Tables, p identity.Place, seq int64) (step *int64, phas
 	return nil, nil
 }
 
-// PhaseFamily returns the part of a phase's name before its dot. backward.norm and backward.grad belong to the
-// family backward, which is one phase in methods of one pass.
+// PhaseFamily returns the part of a phase's name before its dot. backward.norm and backward.grad belong to the family
+// backward. A method with a single backward pass has the phase backward instead.
 func PhaseFamily(phase string) string {
 	family, _, _ := strings.Cut(phase, ".")
 	return family

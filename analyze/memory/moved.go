@@ -4,8 +4,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Moved lists the bytes that differ between two breakdowns of one run's peaks: for each device the peak itself, then
-// its categories in the order of precedence. A device that only one of the two breakdowns has is left out.
+// Moved lists the figures that differ between two breakdowns of the same run: for each device the peak, then its
+// categories in the order of precedence. A device that only one of the two breakdowns has is left out.
 func Moved(before, after []DeviceBreakdown) []schemas.Moved {
 	out := []schemas.Moved{}
 	for i := range after {

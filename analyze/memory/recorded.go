@@ -7,7 +7,8 @@ import (
 
 // PhasesWithBytes returns a function that reports whether a phase's bytes are known. A phase's bytes are unknown in
 // steps without events, and if the phase lies partly between two windows of recorded steps, or after the last window.
-// Such rows have zeros and no event to count from. Before the first event, rows with nothing allocated look the same.
+// Rows of such phases have zeros and no event to count from. Rows of phases before the first event look the same, but
+// their bytes are known: nothing was allocated.
 func PhasesWithBytes(in *schemas.Tables) func(*schemas.Phase) bool {
 	if in.Manifest.FiguresOnly() { // no event to count from; unknown values are null already
 		return func(f *schemas.Phase) bool {

@@ -4,24 +4,24 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// SharedActivation says what the hooks of a DP method really cost on one device. Autograd also holds most of what the
-// hooks hold, so most of it would be allocated without the hooks.
+// SharedActivation says how many bytes the hooks of a DP method really cost on one device. Autograd also holds most
+// activations that the hooks hold, so most of their bytes would be allocated without the hooks.
 type SharedActivation struct {
 	RunID  string `json:"run_id"`
 	Device string `json:"device"`
 	Rank   int32  `json:"rank"`
-	// HeldBytes is what hooks hold. SharedBytes is the part that other owners hold too, AutogradBytes the part that
-	// autograd holds too.
+	// HeldBytes are the bytes that hooks hold. SharedBytes is the part that other owners hold too, and AutogradBytes
+	// the part that autograd holds too.
 	HeldBytes     int64 `json:"held_bytes"`
 	SharedBytes   int64 `json:"shared_bytes"`
 	AutogradBytes int64 `json:"autograd_bytes"`
-	// ExtraBytes is what only hooks hold, HeldBytes - SharedBytes. Without the hooks these bytes would be free.
-	// ExtraBytes is no extra cost for a method that makes autograd save less, as book-keeping does: see
+	// ExtraBytes are the bytes that only hooks hold, HeldBytes - SharedBytes. Without the hooks these bytes would be
+	// free. They are no extra cost if the method makes autograd save less, as book-keeping does; see
 	// [compare.HooksInsteadOfAutograd].
 	ExtraBytes int64 `json:"extra_bytes"`
 }
 
-// SharedHookActivations returns nil if hooks share nothing of what they hold with other owners.
+// SharedHookActivations returns what hooks share with other owners on the device; nil if they share nothing.
 func (d *DeviceBreakdown) SharedHookActivations() *SharedActivation {
 	c := d.Category(schemas.HookActivations)
 	if c.SharedBytes == 0 {

@@ -24,8 +24,8 @@ type AccuracyDocument struct {
 	Allocated   confidence.AccuracyErrors `json:"allocated"`
 	Reserved    confidence.AccuracyErrors `json:"reserved"`
 	Fitting     AccuracyFitting           `json:"fitting"`
-	// Unended lists measured experiments whose prediction did not end well, for example because the phantom GPU
-	// refused the script. No error includes such experiments.
+	// Unended lists measured experiments whose prediction did not end well, for example because the phantom GPU refused
+	// the script. The document's error figures leave out these experiments.
 	Unended []confidence.AccuracyUnended `json:"unended"`
 	// Unpredicted lists measured experiments without a prediction. Unmeasured lists predicted experiments without a
 	// measurement.
@@ -59,14 +59,14 @@ type AccuracyExperiment struct {
 	Torch      *string        `json:"torch"`
 	Runs       int            `json:"runs"`                 // that were measured and ended well
 	Confidence string         `json:"confidence,omitempty"` // of the prediction
-	// kinds of doubt about the prediction, from [schemas.Doubts]
+	// Doubts are the kinds of doubt about the prediction, as in [schemas.Doubts].
 	Doubts      []string   `json:"doubts,omitempty"`
 	Allocated   Prediction `json:"peak_bytes"`
 	Reserved    Prediction `json:"peak_reserved_bytes"`
 	Allocations Prediction `json:"allocations"` // how many, in the recorded steps
-	// Moved is the bytes that the prediction puts into the wrong category or gets wrong in size. Moved is the larger
-	// of two sums over categories: the bytes that the prediction has too much, and the bytes that it has too little.
-	// Moved is null if either peak is not broken down, or if different rules made their categories.
+	// Moved is how many bytes of the prediction are in the wrong category or wrong in size. Moved is the larger of two
+	// sums over categories: the bytes that the prediction has too many, and the bytes that it has too few. Moved is
+	// null if either peak is not broken down, or if different rules made their categories.
 	Moved *int64 `json:"moved_bytes"`
 	// Most is the category with the largest difference in absolute value; MostBytes is that difference, predicted
 	// minus measured. Most is empty if no category differs or if Moved is null.
@@ -74,7 +74,7 @@ type AccuracyExperiment struct {
 	MostBytes int64            `json:"most_bytes,omitempty"`
 }
 
-// Prediction is one figure beside its prediction.
+// Prediction is one measured figure together with the predicted one.
 type Prediction struct {
 	Measured  *int64   `json:"measured"`
 	Predicted *int64   `json:"predicted"`
@@ -97,8 +97,8 @@ type AccuracyFitting struct {
 	Refused []string `json:"refused"`
 }
 
-// Accuracy compares predictions with measured runs of the same experiments. Runs that ran out of memory only show
-// that the experiment does not fit. Accuracy ignores other runs that did not end well, predictions among the runs,
+// Accuracy compares predictions with measured runs of the same experiments. A run that ran out of memory only shows
+// that the experiment does not fit. Accuracy ignores runs that ended badly in another way, predictions among the runs,
 // and measured runs among the predictions.
 func Accuracy(predicted schemas.Baseline, runs []analyze.Summary, name string) AccuracyDocument {
 	measured, passed := Measurements(predicted, runs)
@@ -107,8 +107,8 @@ func Accuracy(predicted schemas.Baseline, runs []analyze.Summary, name string) A
 	return doc
 }
 
-// Measurements reduces the measured runs that ended well or ran out of memory. For each experiment, Measurements
-// takes the runs of one origin, if possible the prediction's.
+// Measurements reduces the measured runs that ended well or ran out of memory to a baseline document. For each
+// experiment, Measurements takes the runs of one origin, if possible the prediction's origin.
 func Measurements(predicted schemas.Baseline, runs []analyze.Summary) (schemas.Baseline, []gate.Passed) {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(s analyze.Summary) bool {
 		return s.Source != schemas.Measured || s.Status != schemas.StatusOK && s.Status != schemas.StatusOOM
@@ -117,7 +117,7 @@ func Measurements(predicted schemas.Baseline, runs []analyze.Summary) (schemas.B
 	return gate.BaselineOf(kept, ""), passed
 }
 
-// AccuracyOf is [Accuracy] of measured runs that were reduced before.
+// AccuracyOf is [Accuracy] with measured runs that [Measurements] has already reduced.
 func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocument {
 	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{},
 		Fitting: AccuracyFitting{Overrun: []string{}, Refused: []string{}}, Unended: []confidence.AccuracyUnended{},
@@ -163,14 +163,15 @@ func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocum
 	return doc
 }
 
-// predictedOf are the predicted experiments of a baseline.
+// predictedOf returns the predicted experiments of a baseline.
 func predictedOf(b schemas.Baseline) []schemas.BaselineExperiment {
 	return slices.DeleteFunc(slices.Clone(b.Experiments), func(e schemas.BaselineExperiment) bool {
 		return e.Source != schemas.Predicted
 	})
 }
 
-// fitted tells whether an experiment fits. fitted returns nil if the experiment's runs do not tell, or disagree.
+// fitted returns whether an experiment fits into the memory. fitted returns nil if the experiment's runs do not show
+// it, or disagree.
 func fitted(e *schemas.BaselineExperiment) *bool {
 	oom := e.Status == schemas.StatusOOM
 	if oom == (e.Runs > 0) {
@@ -179,8 +180,8 @@ func fitted(e *schemas.BaselineExperiment) *bool {
 	return new(!oom)
 }
 
-// oneEnding leaves out an experiment that ran out of memory if it also ended well in another document or store: two
-// experiments with one content would have no prediction.
+// oneEnding leaves out an experiment that ran out of memory if another entry of the list, with the same content, ended
+// well. With both entries, a prediction would match neither.
 func oneEnding(list []schemas.BaselineExperiment) []schemas.BaselineExperiment {
 	var kept []schemas.BaselineExperiment
 	all := gate.Contents(list)

@@ -28,14 +28,14 @@ type Vary struct {
 	Step int64  `json:"step"`
 }
 
-// FitSearch is what a search for one method on one device gave.
+// FitSearch has the probes of a search for one method on one device.
 type FitSearch struct {
 	Method      string // or the script's name
 	Profile     string
 	GPU         string
 	MemoryBytes int64
 	MarginBytes int64 // that a value should leave of MemoryBytes; 0 = no margin was requested
-	// Only lists the allowed values in ascending order if the options do not allow the whole range. Barred is why
+	// Only lists the allowed values in ascending order if the options do not allow the whole range. Barred says why
 	// other values are not allowed.
 	Only    []int64
 	Barred  string
@@ -51,9 +51,9 @@ type FitRun struct {
 	Run   PredictionRun
 }
 
-// NewFitRun reduces the run of a probe. It needs all tables, with detail. A run fits with the value only if all its
-// requests succeeded: a script that caught a failure went on with less. A failure at a limit that the script has set
-// says nothing about the device.
+// NewFitRun reduces the run of a probe. It needs all tables, with detail. A run fits only if none of its requests
+// failed: a script that caught a failed request went on with less memory. A request that failed at a limit set by the
+// script does not count, since it says nothing about the device.
 func NewFitRun(in schemas.Tables) FitRun {
 	r := FitRun{Run: Predict(in)}
 	if p := &r.Run; p.Fits != nil && *p.Fits && slices.ContainsFunc(p.Survived, func(o schemas.OOM) bool {
@@ -72,30 +72,32 @@ const (
 	FitUnset = "unfinished" // the search was stopped: Largest is the result so far
 )
 
-// FitCell is one method on one device.
+// FitCell is the result of a search for one method on one device.
 type FitCell struct {
 	Method      string `json:"method"`
 	Profile     string `json:"profile"`
 	GPU         string `json:"gpu"`
 	MemoryBytes int64  `json:"memory_bytes"` // that a process can take
 	// Only lists the values of the range that the experiment's options allow, if they do not allow all, for example
-	// only the divisors of a batch. The search tried no other values. Barred is why the first other value is not
+	// only the divisors of a batch. The search tried no other values. Barred says why the first other value is not
 	// allowed.
 	Only   []int64 `json:"only,omitempty"`
 	Barred string  `json:"barred,omitempty"`
-	// the options allow no value above the highest, as no physical batch is above its batch
+	// Top is true if the options allow no value above the range's highest: a physical batch, for example, cannot be
+	// larger than the batch.
 	Top     bool   `json:"top,omitempty"`
 	Outcome string `json:"outcome"`
-	// Largest is the highest value that fits, null if no value fits. The next fields are the peaks at this value.
+	// Largest is the highest tried value that fits, null if none fits. The next fields are the peaks at this value.
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 	SpareBytes        *int64 `json:"spare_bytes"` // that it leaves of MemoryBytes
-	// Margin is the answer that leaves room for the error of a prediction; null if no margin was requested.
+	// Margin is the result that also leaves a margin free for the error of a prediction; null if no margin was
+	// requested.
 	Margin *FitMargin `json:"margin"`
-	// Refused is the lowest value above Largest that was tried; it does not fit.
+	// Refused is the lowest value above Largest that was tried and does not fit.
 	Refused *int64 `json:"refused"`
-	// Odd are report's words for Oddities.
+	// Odd are the sentences into which package report puts Oddities.
 	Odd      []string `json:"odd"`
 	Oddities []Oddity `json:"-"`
 	// Confidence is the lowest confidence among the runs that decide the result, with its reasons.
@@ -107,33 +109,35 @@ type FitCell struct {
 // FitMargin is the largest value that leaves a margin.
 type FitMargin struct {
 	Bytes int64 `json:"bytes"` // that are to stay free
-	// Largest is the highest value that was seen to leave the margin, null if no value does. The next fields are the
-	// figures at this value.
+	// Largest is the highest tried value that leaves the margin, null if none does. The next fields are the figures at
+	// this value.
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 	SpareBytes        *int64 `json:"spare_bytes"`
 }
 
-// An Oddity is a value at which memory does not grow, so that a value between two tried ones may differ from both.
+// An Oddity is a tried value that needs less memory than a smaller value, or that fits though a smaller value does not.
+// So an untried value between two tried ones may behave otherwise than both.
 type Oddity struct {
 	Value, Below int64  // Value is the larger
 	Figure       string // "allocated" or "reserved", which falls; empty if Value fits though Below does not
 	Bytes, Was   int64  // of Figure, at Value and at Below
 }
 
-// FitProbe is one predicted run. The peaks of a probe that does not fit cover the time until it failed.
+// FitProbe is one predicted run of a search. The peaks of a probe that does not fit cover only the time until it
+// failed.
 type FitProbe struct {
 	Value  int64  `json:"value"`
 	RunID  string `json:"run_id"`
 	Kept   bool   `json:"kept"` // it was made before and taken from the store
 	Status string `json:"status"`
 	Fits   *bool  `json:"fits"`
-	// requests that failed and that the script caught. A run with requests for which the device had no room does
-	// not fit, unlike a run in which torch recovered by itself
+	// CaughtOOMs counts the failed requests that the script caught. A run with such requests does not fit if the device
+	// had no room for them. A run in which torch recovered by itself may fit.
 	CaughtOOMs int `json:"caught_ooms"`
-	// why a run that ended well does not fit or, if Fits is null, how the run ended; report derives it from Cause if
-	// that is set
+	// Why says why a run that ended well does not fit or, if Fits is null, how the run ended. Package report derives it
+	// from Cause if Cause is set.
 	Why               string  `json:"why,omitempty"`
 	Because           Because `json:"-"`
 	PeakBytes         *int64  `json:"peak_bytes"`
@@ -141,7 +145,7 @@ type FitProbe struct {
 	SpareBytes        *int64  `json:"spare_bytes"` // null of one that does not fit
 }
 
-// Fit returns the document of what each search found.
+// Fit returns the document with the result of each search.
 func Fit(v Vary, searches []FitSearch) FitDocument {
 	doc := FitDocument{Schema: FitSchema, Vary: v, Cells: []FitCell{}}
 	for i := range searches {
@@ -204,7 +208,8 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 	return c
 }
 
-// leaves sets the largest value that leaves a margin, and returns the run at this value. runs are ordered by value.
+// leaves sets the cell's largest value that leaves a margin, and returns the run with this value. runs are ordered by
+// value.
 func (c *FitCell) leaves(margin int64, runs []FitRun) *FitRun {
 	if margin == 0 {
 		return nil
@@ -250,8 +255,8 @@ func oddities(probes []FitProbe) (out []Oddity) {
 	return out
 }
 
-// falls finds a value that needs less memory than a smaller value. The allocated bytes are the better evidence,
-// because the cache influences the reserved bytes.
+// falls returns an oddity if p needs less memory than before, a probe with a smaller value. It compares the allocated
+// bytes first, because the cache influences the reserved bytes.
 func falls(before, p *FitProbe) []Oddity {
 	for _, x := range []struct {
 		figure string
@@ -264,7 +269,7 @@ func falls(before, p *FitProbe) []Oddity {
 	return nil
 }
 
-// Lowest is the smallest value that can be tried.
+// Lowest returns the smallest value that the search can try.
 func (c *FitCell) Lowest(v *Vary) int64 {
 	if len(c.Only) > 0 {
 		return c.Only[0]
@@ -272,7 +277,7 @@ func (c *FitCell) Lowest(v *Vary) int64 {
 	return v.Low
 }
 
-// Highest is the largest value that can be tried.
+// Highest returns the largest value that the search can try.
 func (c *FitCell) Highest(v *Vary) int64 {
 	if len(c.Only) > 0 {
 		return c.Only[len(c.Only)-1]
@@ -286,7 +291,7 @@ func (c *FitCell) More(v *Vary) bool {
 	return (c.Outcome == FitAll || c.Outcome == FitUnset) && !c.atTop(v, c.Largest)
 }
 
-// MoreWithMargin reports whether an untried value above Margin's Largest may leave the margin.
+// MoreWithMargin reports whether an untried value above the largest one that leaves the margin may leave it too.
 func (c *FitCell) MoreWithMargin(v *Vary) bool {
 	if c.Outcome == FitUnset {
 		return !c.atTop(v, c.Margin.Largest)
@@ -294,7 +299,7 @@ func (c *FitCell) MoreWithMargin(v *Vary) bool {
 	return c.More(v) && c.Margin.Largest != nil && *c.Margin.Largest == c.Highest(v)
 }
 
-// atTop reports whether a value is the highest that the options allow at all.
+// atTop reports whether a value is the highest that the experiment's options allow.
 func (c *FitCell) atTop(v *Vary, value *int64) bool {
 	return c.Top && value != nil && *value == c.Highest(v)
 }

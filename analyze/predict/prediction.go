@@ -31,55 +31,57 @@ func NewPredictionDocument(runs ...PredictionRun) PredictionDocument {
 	return PredictionDocument{PredictionSchema, runs}
 }
 
-// PredictionRun says of a predicted run whether it fits on its device, and what takes the memory.
+// PredictionRun says whether a predicted run fits on its device, and what takes the memory.
 type PredictionRun struct {
 	identity.Identity
 	GPU string `json:"gpu"`
-	// MemoryBytes is what a process can take of the device. MemoryGiven says that the user stated MemoryBytes. Both
-	// are null if an older version predicted.
+	// MemoryBytes is how many bytes of the device a process can take. MemoryGiven is true if the user stated
+	// MemoryBytes. Both are null if an older version of dpsight made the prediction.
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
-	// Fits is null if the script ended early for another reason, or allocated nothing on a device, since its full
-	// need is then unknown. A run that its time limit ended after the first step is judged by what the run took until
-	// then. A run that ended well fits, even if its script caught failed requests. In a search such a run does not
-	// fit, see [NewFitRun]. Why adds what the status leaves out; report derives it from Because.
+	// Fits is null if the script ended early for another reason than memory, or allocated nothing on a device, since
+	// its full need is then unknown. A run that its time limit ended after the first step fits if it had not run out of
+	// memory until then. A run that ended well fits, even if its script caught failed requests. In a search such a run
+	// may count as not fitting, see [NewFitRun]. Why adds what the status leaves out; package report derives it from
+	// Because.
 	Fits       *bool   `json:"fits"`
 	Why        string  `json:"why,omitempty"`
 	Because    Because `json:"-"`
 	CaughtOOMs int     `json:"caught_ooms"` // requests that failed, that the script caught
-	// that torch itself recovered from: the run did everything as intended
+	// AbsorbedOOMs counts the failed requests that torch itself recovered from. The script did not notice them.
 	AbsorbedOOMs      int    `json:"absorbed_ooms"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	// SpareBytes is MemoryBytes minus the highest reserved, and minus the contexts if several processes have one.
-	// SpareBytes is null if the run does not fit or did not end well. A run near the limit releases cached memory and
-	// goes on, so 0 bytes to spare still work.
+	// SpareBytes is MemoryBytes minus the highest reserved. If several processes share the device, their CUDA contexts
+	// are subtracted too. SpareBytes is null if the run does not fit or did not end well. A run near the limit releases
+	// cached memory and goes on, so a run with 0 spare bytes still works.
 	SpareBytes *int64 `json:"spare_bytes"`
-	// MarginBytes is the recommended minimum of SpareBytes, see [MarginBytes]; null if an older version predicted.
-	// A run that leaves less still fits, by its bytes.
+	// MarginBytes is the recommended minimum of SpareBytes, see [MarginBytes]; null if an older version of dpsight made
+	// the prediction. A run that leaves less is still predicted to fit.
 	MarginBytes *int64 `json:"margin_bytes"`
-	// Ranks has one row for each device of each rank that ran, by rank. The figures of PredictionRun itself are the
-	// fullest device's.
+	// Ranks has one row for each device of each rank that ran, by rank. The other figures of PredictionRun are those of
+	// the fullest device.
 	Ranks []RankPeaks `json:"ranks"`
 	// Device, At and Categories describe the fullest device at its peak or, for a run that ran out of memory, at the
-	// failed request. Module is the module whose request made that moment. Categories come largest first, without
-	// empty ones.
+	// failed request. Module is the module that made the request at that moment. Categories has the largest first, and
+	// leaves out empty ones.
 	Device         *string                `json:"device"`
 	At             *memory.Moment         `json:"at"`
 	Module         *string                `json:"module"`
 	AllocatedBytes *int64                 `json:"allocated_bytes"` // then; the sum of Categories
 	Categories     []memory.CategoryBytes `json:"categories"`
-	// Others are the breakdowns of the run's other devices, each at its own peak. Others is absent if the run has one
-	// device, and for a run that ran out of memory.
+	// Others has the breakdowns of the run's other devices, each at that device's peak. Others is absent if the run has
+	// one device, and for a run that ran out of memory.
 	Others  []OtherDevice `json:"others,omitempty"`
 	Failure *schemas.OOM  `json:"failure"` // the request that ended the run
 	// Confidence is how sure the peak allocated is, with every reason; see [confidence.Assess].
 	Confidence   *schemas.Confidence `json:"confidence"`
 	Complete     bool                `json:"told"` // all processes reported what they had read before they ended
 	UnknownReads []schemas.Counted   `json:"unknown_reads"`
-	// places where unknown values were assumed to be finite
+	// AssumedAt lists the places in the script where unknown values were assumed to be finite.
 	AssumedAt []schemas.Counted `json:"assumed_at"`
-	// where this rank's value was taken for all ranks'
+	// CopiedReads lists the places where the script read a value that all ranks compute together, and where the phantom
+	// GPU used this rank's value.
 	CopiedReads []schemas.Counted      `json:"copied_reads,omitempty"`
 	Guesses     []schemas.Counted      `json:"guesses"`
 	Notes       []string               `json:"notes"`
@@ -95,7 +97,7 @@ type PredictionRun struct {
 	Survived []schemas.OOM `json:"-"`
 }
 
-// Because is why a run does not fit, or why that is unknown, if its status alone does not say so.
+// Because says why a run does not fit, or why that is unknown, if the run's status alone does not show it.
 type Because struct {
 	Cause          Cause
 	Status, Reason string // for [CauseEnded], [CauseSoFar] and [CauseSteps]
@@ -115,7 +117,7 @@ const (
 	CauseNothing Cause = "nothing" // was taken of a device
 )
 
-// OtherDevice is what holds the memory of a device at its peak that is not the fullest.
+// OtherDevice is the breakdown, at its peak, of a device that is not the run's fullest.
 type OtherDevice struct {
 	Device         string                 `json:"device"`
 	At             memory.Moment          `json:"at"`
@@ -124,13 +126,13 @@ type OtherDevice struct {
 	Categories     []memory.CategoryBytes `json:"categories"` // the largest first
 }
 
-// RankPeaks is what a rank had of a device at its highest.
+// RankPeaks has the highest allocated and reserved of one rank on one device.
 type RankPeaks struct {
 	Rank              int32  `json:"rank"`
 	Device            string `json:"device"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	// the device memory minus the highest reserved, which includes what other processes on the device reserve
+	// SpareBytes is the device's memory minus the highest reserved of all processes on the device together.
 	SpareBytes *int64 `json:"spare_bytes"`
 }
 
@@ -166,7 +168,7 @@ func ranks(in *schemas.Tables, memory *int64) []RankPeaks {
 	return out
 }
 
-// Predict reduces a predicted run. It needs all tables, with detail.
+// Predict evaluates a predicted run. It needs all tables, with detail.
 func Predict(in schemas.Tables) PredictionRun {
 	s := analyze.Summarize(in)
 	p := PredictionRun{Identity: s.Identity, Confidence: confidence.Of(&in), GPU: s.GPU, PeakBytes: s.PeakBytes,
@@ -201,7 +203,7 @@ func Predict(in schemas.Tables) PredictionRun {
 		if p.Because.Unheard == 0 && !p.Complete {
 			p.Because.Cause = CauseUnsaid
 		}
-		// there is nothing to break down, and Because says so
+		// Because already says that there is nothing to break down.
 		p.Remarks = slices.DeleteFunc(slices.Clone(p.Remarks), func(r analyze.Remark) bool {
 			return r.Kind == analyze.RemarkNoBlocks
 		})
@@ -246,7 +248,7 @@ func others(in *schemas.Tables, s *analyze.Summary, fullest *memory.DeviceBreakd
 	return out
 }
 
-// largestFirst leaves out categories that have no bytes.
+// largestFirst sorts categories by their bytes, the largest first, and leaves out empty ones.
 func largestFirst(categories []memory.CategoryBytes) []memory.CategoryBytes {
 	out := []memory.CategoryBytes{}
 	for _, c := range categories {
@@ -258,8 +260,8 @@ func largestFirst(categories []memory.CategoryBytes) []memory.CategoryBytes {
 	return out
 }
 
-// verdict finds out whether a run fits, by how it ended. Failed requests that the script caught do not decide: the
-// script has searched for what fits, or set itself a limit.
+// verdict sets whether a run fits, from how it ended. Failed requests that the script caught do not matter: the script
+// tried what fits, or had set itself a limit.
 func (p *PredictionRun) verdict(in *schemas.Tables) {
 	switch {
 	case p.Status == schemas.StatusOOM:
@@ -275,8 +277,8 @@ func (p *PredictionRun) verdict(in *schemas.Tables) {
 	}
 }
 
-// gotFar reports whether a run that its time limit ended is still an answer: a step has ended, or a model was
-// called more than once.
+// gotFar reports whether a run that its time limit ended still shows whether the script fits: a step has ended, or a
+// model was called more than once.
 func gotFar(in *schemas.Tables) bool {
 	calls := 0
 	for i := range in.Phases {
@@ -288,7 +290,7 @@ func gotFar(in *schemas.Tables) bool {
 		len(in.Steps) == 0 && calls > 1
 }
 
-// fatal is the request that ended the run, nil if no request did.
+// fatal returns the failed request that ended the run, or nil if no request did.
 func fatal(in *schemas.Tables) *schemas.OOM {
 	if in.Report == nil {
 		return nil
@@ -301,7 +303,8 @@ func fatal(in *schemas.Tables) *schemas.OOM {
 	return nil
 }
 
-// survived are the requests that the script caught; absorbed counts those that torch itself recovered from.
+// survived returns the failed requests that the script caught, and the number of failed requests that torch itself
+// recovered from.
 func survived(in *schemas.Tables) (caught []schemas.OOM, absorbed int) {
 	if in.Report == nil {
 		return nil, 0
@@ -317,8 +320,8 @@ func survived(in *schemas.Tables) (caught []schemas.OOM, absorbed int) {
 	return caught, absorbed
 }
 
-// failedBreakdown returns what was held when the request failed that ended the run; nil if the journal does not have
-// the events around it.
+// failedBreakdown returns the breakdown at the failed request that ended the run; nil if the journal does not have the
+// events around it.
 func failedBreakdown(in *schemas.Tables) *memory.DeviceBreakdown {
 	i := slices.IndexFunc(in.Report.OOMs, func(o schemas.OOM) bool { return o.Fatal })
 	o := &in.Report.OOMs[i]
@@ -334,8 +337,8 @@ func failedBreakdown(in *schemas.Tables) *memory.DeviceBreakdown {
 	return &d
 }
 
-// moduleAt returns the path of the module whose request was event seq, or null if there was none or it was a root
-// module.
+// moduleAt returns the path of the module that made the request of event seq, or nil if no module or a root module made
+// it.
 func moduleAt(in *schemas.Tables, p identity.Place, seq int64) *string {
 	for i := range in.Allocations {
 		a := &in.Allocations[i]
@@ -351,5 +354,5 @@ func moduleAt(in *schemas.Tables, p identity.Place, seq int64) *string {
 	return nil
 }
 
-// Reads returns how often the script read unknown values.
+// Reads returns how many times the script read unknown values.
 func (p *PredictionRun) Reads() int64 { return confidence.SumOf(p.UnknownReads) }

@@ -19,14 +19,15 @@ type tally struct {
 	categories, modules, lines parts
 }
 
-// parts of one kind, by identity: the key is a part without bytes.
+// parts are the parts of one kind, such as categories. The key is the part without its bytes.
 type parts map[Part]*Part
 
 func newTally(in *schemas.Tables, less bool) *tally {
 	return &tally{in, grouping.FoldsOf(in.Modules).Fold, less, parts{}, parts{}, parts{}}
 }
 
-// count adds the blocks that are live after an event of a device, to the outlier's side or to the other.
+// count adds the blocks of a device that are live just after an event: to the side of the outlier, or, if beside is
+// true, to the side of the device beside it.
 func (t *tally) count(l *memory.Ledger, rank int32, seq int64, beside bool) {
 	index, lines := memory.NewModuleIndex(t.in, rank), grouping.LinesOf(t.in, rank)
 	for i, a := range l.Allocs {
@@ -44,14 +45,14 @@ func (t *tally) count(l *memory.Ledger, rank int32, seq int64, beside bool) {
 	}
 }
 
-// add counts bytes of a category in a module.
+// add adds bytes to the parts of a category and of a module.
 func (t *tally) add(of Part, bytes int64, beside bool) {
 	t.categories.add(Part{Category: of.Category}, bytes, beside)
 	t.modules.add(of, bytes, beside)
 }
 
-// module returns where a block belongs: the path of its module up to the first number that folds, since the layers
-// of a transformer differ only by their number. It returns "" if no single module is known.
+// module returns the path of a block's module, cut after the first number that folds, since the layers of a transformer
+// differ only by their number. It returns "" if no single module is known.
 func (t *tally) module(index *memory.ModuleIndex, l *memory.Ledger, i int, seq int64) string {
 	var known memory.ModuleBytes
 	m, _ := index.Module(l, i, seq, &known)
@@ -79,7 +80,8 @@ func (x parts) add(key Part, bytes int64, beside bool) {
 	p.DeltaBytes = p.Bytes - p.BesideBytes
 }
 
-// list is what differs. The parts that make most of the difference come first. If less, the difference is negative.
+// list returns the parts that differ. The parts that make most of the difference come first. If less is true, these are
+// the most negative ones.
 func (x parts) list(less bool) []Part {
 	out := []Part{}
 	for _, p := range slices.Collect(maps.Values(x)) {

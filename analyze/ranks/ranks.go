@@ -16,8 +16,7 @@ const Tables = grouping.Tables
 // Schema is the version of [Document].
 const Schema = "dpsight.ranks/1"
 
-// BoundPercent is the distance between a peak and the median of the others, in percent of that median, from which
-// on the peak stands out.
+// BoundPercent is by how many per cent a peak must differ from the median of the other peaks for it to lie apart.
 const BoundPercent = 1
 
 // Document is what "dpsight ranks --format json" prints.
@@ -40,7 +39,7 @@ func NewDocument(runs ...Run) Document {
 type Run struct {
 	identity.Identity
 	Ranks []Peak `json:"ranks"`
-	// Outlier is the device whose peak lies farthest apart; null if no peak lies apart.
+	// Outlier is the device whose peak differs most from the median of the others; null if no peak lies apart.
 	Outlier *Outlier `json:"outlier"`
 	// NotIngested is whether the run has no tables yet.
 	NotIngested bool `json:"-"`
@@ -52,35 +51,36 @@ type Place struct {
 	Device string `json:"device"`
 }
 
-// Peak is the highest that a device held.
+// Peak has the highest allocated and reserved of a device.
 type Peak struct {
 	Place
 	AllocatedBytes *int64  `json:"peak_allocated_bytes"` // null = not known
 	ReservedBytes  *int64  `json:"peak_reserved_bytes"`  // null = not known
 	Step           *int64  `json:"step"`                 // of the peak; null before the first, and where not recorded
 	Phase          *string `json:"phase"`
-	// OthersMedianBytes is the median of the other devices' peaks, DeltaBytes the difference to it; null if no other
-	// peak is known.
+	// OthersMedianBytes is the median of the other devices' peaks. DeltaBytes is this device's peak minus that median.
+	// Both are null if no other peak is known.
 	OthersMedianBytes *int64 `json:"others_median_bytes"`
 	DeltaBytes        *int64 `json:"delta_bytes"`
 	Apart             bool   `json:"apart"`
 }
 
-// An Outlier is a device beside the one whose peak is nearest to the median of the others.
+// An Outlier compares the device whose peak lies farthest apart with the device whose peak is nearest to the median of
+// the others.
 type Outlier struct {
 	Place
 	DeltaBytes int64 `json:"delta_bytes"` // to the median of the others
 	Beside     Place `json:"beside"`
-	// PartsBytes is the difference of what both hold at their highest recorded moments: the sum of the parts'
-	// differences. If a device has no events, PartsBytes is null and there are no parts.
+	// PartsBytes is the difference of the allocated bytes of both devices at their highest recorded moments. It is the
+	// sum of the parts' differences. If either device has no events, PartsBytes is null and there are no parts.
 	PartsBytes *int64 `json:"parts_delta_bytes"`
-	// The parts that differ, in each list those first that make most of the difference.
+	// Categories and the lists after it have the parts that differ, the largest difference first.
 	Categories []Part `json:"categories"`
 	Modules    []Part `json:"modules"` // by category and module
 	Lines      []Part `json:"lines"`
 }
 
-// Part is what both devices hold of one category, of one category in one module, or by one line.
+// Part has the bytes of both devices in one category, in one category and module, or requested by one line.
 type Part struct {
 	Category schemas.Category `json:"category,omitempty"`
 	Module   string           `json:"module,omitempty"` // up to the first number that like modules differ by
@@ -145,9 +145,9 @@ func peakOf(in *schemas.Tables, p identity.Place, d *memory.DeviceBreakdown) Pea
 	return out
 }
 
-// compare relates each peak to the others. It returns the device that lies farthest apart and the device to compare
-// it with; both are -1 if no peak lies apart. Of two peaks that differ, the higher one lies apart, since devices must
-// be able to hold it.
+// compare sets each peak's difference from the median of the others. It returns the device that lies farthest apart and
+// the device to compare it with; both are -1 if no peak lies apart. If there are only two peaks and they differ, the
+// higher one lies apart, since it decides how much memory devices need.
 func (r *Run) compare() (far, beside int) {
 	far, beside = -1, -1
 	for i := range r.Ranks {
@@ -176,7 +176,7 @@ func (r *Run) compare() (far, beside int) {
 	return far, beside
 }
 
-// others are the known peaks of all devices but one, in order.
+// others returns the known peaks of all devices except the given one, sorted.
 func (r *Run) others(but int) (out []int64) {
 	for i := range r.Ranks {
 		if i != but && r.Ranks[i].AllocatedBytes != nil {
@@ -195,7 +195,8 @@ func median(sorted []int64) int64 {
 
 func magnitude(n int64) int64 { return max(n, -n) }
 
-// farther reports whether a difference is larger than another, or as large and above.
+// farther reports whether difference a is larger than difference b in absolute value. Of two differences with the same
+// absolute value, the positive one counts as larger.
 func farther(a, b int64) bool {
 	return magnitude(a) > magnitude(b) || magnitude(a) == magnitude(b) && a > b
 }

@@ -1,5 +1,6 @@
-// Package repeats determines which runs are repeats of one experiment, so that their figures have a median. Their
-// content is the same, and nothing that both know of their origins differs (see [identity.Origin]).
+// Package repeats determines which runs are repeats of one experiment, so that their figures have a common median. Two
+// runs are repeats if their content is the same and their origins agree in all parts known for both (see
+// [identity.Origin]).
 package repeats
 
 import (
@@ -12,9 +13,9 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// Content returns what tells experiments apart: what a suite hashed, else name, parameters and command; and the
-// environment. Without a suite and without a method it is the run itself, since the script may have done something
-// else the second time.
+// Content returns a run's content as a string: the suite's key, or else name, parameters and command, and in addition
+// the environment. For a run without a suite and without a method, Content returns the run's id, since the script may
+// do something else each time. Such a run has no repeats.
 func Content(s *analyze.Summary) string {
 	if s.Key == "" && s.Method() == "" {
 		return s.RunID
@@ -22,7 +23,7 @@ func Content(s *analyze.Summary) string {
 	return content(s)
 }
 
-// content is [Content] of a run whose repeats are known.
+// content is [Content] of a run that has a suite's key or a method.
 func content(s *analyze.Summary) string {
 	key := s.Key
 	if key == "" {
@@ -39,13 +40,13 @@ func content(s *analyze.Summary) string {
 	return b.String()
 }
 
-// Same reports whether two runs are repeats of one experiment: its content is the same, and nothing that both know
-// of their origins differs.
+// Same reports whether two runs are repeats of one experiment: their content is the same, and their origins agree in
+// all parts known for both.
 func Same(a, b *analyze.Summary) bool {
 	return Content(a) == Content(b) && a.Origin.Alike(&b.Origin)
 }
 
-// Experiments groups runs into experiments with their repeats, in the order in which each first came.
+// Experiments groups runs into experiments with their repeats, in the order of each experiment's first run.
 func Experiments(runs []*analyze.Summary) [][]*analyze.Summary {
 	once := analyze.Once(content)
 	return By(runs, func(s *analyze.Summary) string {
@@ -56,14 +57,14 @@ func Experiments(runs []*analyze.Summary) [][]*analyze.Summary {
 	})
 }
 
-// By groups runs with one key whose origins do not differ. A run belongs to no group if it could be a repeat of two
-// different experiments.
+// By groups runs that have the same key and whose origins do not differ. A run of unknown code that fits several of the
+// groups of known code joins none of them, but a group of such runs.
 func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze.Summary {
 	var groups [][]*analyze.Summary
 	of := map[string][]int{} // places in groups
 	known := newOrigins()
-	// For each group, the origins that differ. If the code of two runs is known, it is compared without their
-	// revisions, which then do not matter.
+	// origins has, for each group, the origins that differ from it. codes is the same for runs whose code is known:
+	// their revisions do not matter and are left out.
 	var origins, codes []map[int]bool
 	fits := func(r *analyze.Summary, in []int) (fitting []int) {
 		origin, of := known.number(&r.Origin, false), origins
@@ -123,14 +124,15 @@ func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze
 	return groups
 }
 
-// origins numbers the origins of some runs, and remembers which are alike: thousands of runs have few.
+// origins numbers the origins of runs, and remembers which pairs are alike, since thousands of runs have few different
+// origins.
 type origins struct {
 	numbers map[originKey]int
 	all     []*identity.Origin
 	like    map[[2]int]bool
 }
 
-// originKey is an origin's, with or without its revision.
+// originKey identifies an origin: with its revision, or, if codes is true, without it.
 type originKey struct {
 	key   string
 	codes bool
@@ -161,9 +163,9 @@ func (o *origins) alike(a, b int) bool {
 	return like
 }
 
-// Placed returns what runs at one place of a pivot share if they are repeats of one experiment, apart from their
-// origins. A pivot has no rows for names if parameters say what was run, and counts bare repetitions as
-// repetitions. Runs that differ only in the seed are repeats.
+// Placed returns a key that is equal for runs in one cell of a pivot that are repeats of one experiment, if their
+// origins agree too. The names of built-in experiments do not count, since parameters say what was run. Bare runs count
+// as repeats, and so do runs that differ only in the seed.
 func Placed(s *analyze.Summary) string {
 	params := maps.Clone(s.Params)
 	delete(params, "seed")

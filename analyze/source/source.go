@@ -1,6 +1,6 @@
-// Package source finds lines in the source of a script that bind a name, append to a list, or catch an exception.
-// It matches Python line by line. It finds nothing in code written in another style, and returns nothing if several
-// lines might be meant.
+// Package source finds lines in the source of a script that bind a name, append to a list, or catch an exception. It
+// matches Python line by line. It finds nothing in code whose statements span lines, and returns nothing if too many
+// lines match.
 package source
 
 import (
@@ -15,17 +15,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Files are a script's files by their names, in lines.
+// Files has the lines of each of a script's files, by file name.
 type Files map[string][]string
 
 const most = 3 // the largest number of lines that are named: with more, it is unclear which is meant
 
-// Lines returns the lines with a statement that matches, or none if there are many.
+// Lines returns the lines with a statement that matches, or none if more than three match.
 func (f Files) Lines(want *regexp.Regexp) []schemas.Line {
 	return f.lines(func(_, statement string) bool { return want.MatchString(statement) })
 }
 
-// lines are those with a statement that is wanted, in a function of a name, or outside of all.
+// lines returns the lines with a statement that want accepts. want also gets the name of the function around the
+// statement, or "" outside of functions.
 func (f Files) lines(want func(function, statement string) bool) (out []schemas.Line) {
 	for _, file := range slices.Sorted(maps.Keys(f)) {
 		function, depth := "", 0
@@ -63,7 +64,8 @@ var defines = regexp.MustCompile(`^(?:async\s+)?def\s+(\w+)`)
 
 func indentation(text string) int { return len(text) - len(strings.TrimLeft(text, " \t")) }
 
-// Bindings are the lines that put something into what a holder's path begins with: a list, or a variable.
+// Bindings returns the lines that assign the variable with which a holder's path begins, or that add something to it if
+// it is a list or a dictionary.
 func (f Files) Bindings(holder string) []schemas.Line {
 	words := strings.Fields(grouping.HolderRoot(holder))
 	if len(words) == 0 || words[0] == "C++" || words[0] == "cycle" {
@@ -106,7 +108,8 @@ const (
 	binds = `(?:\s*,\s*[\w.*]+)*\s*(?::[^=]*)?(?:[-+*/@|&]|//)?=([^=].*)`
 )
 
-// hollow reports whether an expression makes only empty containers and numbers, so that it holds no tensor.
+// hollow reports whether an expression consists only of empty containers and numbers, so that its value holds no
+// tensor.
 func hollow(expression string) bool {
 	expression = key.ReplaceAllString(empty.ReplaceAllString(expression, ""), "")
 	for _, name := range word.FindAllString(expression, -1) {
@@ -125,8 +128,9 @@ var (
 		"Counter", "collections", "maxlen", "lambda", "float", "int"}
 )
 
-// Caught returns the line of the except clause that caught an exception. A holder's path names the exception by the
-// first line of its traceback, the call that raised it. Caught returns nil if the source does not show the clause.
+// Caught returns the line of the except clause that caught an exception. In a holder's path, an exception is named by
+// the first line of its traceback: the call in the script that raised it. Caught returns nil if the source does not
+// show the clause.
 func (f Files) Caught(holder string) *schemas.Line {
 	m := called.FindStringSubmatch(holder)
 	if m == nil {
@@ -145,7 +149,7 @@ func (f Files) Caught(holder string) *schemas.Line {
 	return nil
 }
 
-// clause returns the index of the only except clause of the enclosing try, or -1 if there are several.
+// clause returns the index of the except clause of the try around a line, or -1 if there is none or several.
 func clause(texts []string, number int) int {
 	depth, found := indentation(texts[number-1]), -1
 	for i := number; i < len(texts); i++ {

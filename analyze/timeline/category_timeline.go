@@ -35,14 +35,14 @@ func NewCategoryTimelineDocument(points int, runs ...CategoryTimelineRun) Catego
 	return CategoryTimelineDocument{CategoryTimelineSchema, points, runs}
 }
 
-// CategoryTimelineRun is one run's part. Devices is empty for a run without allocator events.
+// CategoryTimelineRun is one run's timelines, one for each device. Devices is empty for a run without allocator events.
 type CategoryTimelineRun struct {
 	identity.Identity
 	Devices  []DeviceTimeline `json:"devices"`
 	Warnings []string         `json:"warnings"`
 }
 
-// DeviceTimeline is what one device had allocated, by category, just after each event of a range.
+// DeviceTimeline is the bytes that one device had allocated, by category, over a range of events.
 type DeviceTimeline struct {
 	Device    string `json:"device"`
 	Rank      int32  `json:"rank"`
@@ -54,17 +54,18 @@ type DeviceTimeline struct {
 	// RunPeakAt is the moment of the run's breakdown.
 	RunPeakBytes int64         `json:"run_peak_bytes"`
 	RunPeakAt    memory.Moment `json:"run_peak_at"`
-	// in the order of precedence: the categories that count a byte in the range or at the run's peak
+	// Categories lists the categories with bytes in the range or at the run's peak, in the order of precedence.
 	Categories   []CategoryMaximum   `json:"categories"`
 	Points       []TimelinePoint     `json:"points"` // in the order of events, without gaps
 	Conservation memory.Conservation `json:"conservation"`
 	Warnings     []string            `json:"warnings"` // report makes them of Untagged
-	// Untagged lists the shown steps without tags: the step of the peak, then the step of the range if it differs.
+	// Untagged lists the shown steps that have no tags: the step of the peak, then the step of the range if it is
+	// another one.
 	Untagged []*memory.Untagged `json:"-"`
 }
 
-// CategoryMaximum is where one category counts most. Categories have their maxima at different moments, so the maxima
-// may sum to more than the peak.
+// CategoryMaximum is the moment at which a category has the most bytes. Categories may have their maxima at different
+// moments, so the maxima may sum to more than the peak.
 type CategoryMaximum struct {
 	Category       schemas.Category `json:"category"`
 	MaxBytes       int64            `json:"max_bytes"`
@@ -73,7 +74,7 @@ type CategoryMaximum struct {
 	AtPeakBytes    int64            `json:"at_peak_bytes"`    // its bytes at the run's peak
 	MaxEvidence    memory.Evidence  `json:"max_evidence"`     // of MaxBytes
 	AtPeakEvidence memory.Evidence  `json:"at_peak_evidence"` // of AtPeakBytes
-	// Parts are the bytes of all categories at that moment, in the order of [schemas.Categories].
+	// Parts are the bytes of all categories at the moment At, in the order of [schemas.Categories].
 	Parts []int64 `json:"-"`
 }
 
@@ -84,14 +85,14 @@ type TimelinePoint struct {
 	// Step and Phase belong to HighEvent.
 	Step  *int64  `json:"step"`
 	Phase *string `json:"phase"`
-	// lowest and highest allocated just after any event of the stretch, and the first event of each
+	// LowBytes and HighBytes are the lowest and the highest allocated just after any event of the stretch. LowEvent and
+	// HighEvent are the first events with these values.
 	LowBytes  int64 `json:"low_bytes"`
 	LowEvent  int64 `json:"low_event"`
 	HighBytes int64 `json:"high_bytes"`
 	HighEvent int64 `json:"high_event"`
-	// Bytes are the categories' bytes just after HighEvent; Bytes sum to HighBytes. MaxBytes are each category's
-	// highest just after any event of the stretch, perhaps at different moments. Both are in the order of the
-	// device's categories.
+	// Bytes are the categories' bytes just after HighEvent; they sum to HighBytes. MaxBytes are each category's highest
+	// bytes in the stretch, perhaps at different moments. Both are in the order of the device's categories.
 	Bytes    []int64 `json:"bytes"`
 	MaxBytes []int64 `json:"max_bytes"`
 }
@@ -120,18 +121,18 @@ func (r *EventRange) Check() error {
 	return nil
 }
 
-// CategoryTimeline reduces each device's events to the given number of points; 0 = one point per event. A run without
-// allocator events gives its identity, no devices and a [*NoEventsError].
+// CategoryTimeline reduces each device's events to the given number of points; 0 = one point per event. For a run
+// without allocator events it returns the run's identity, no devices and a [*NoEventsError].
 //
 // The events of the range are cut into stretches of nearly equal numbers of events. Each stretch keeps the lowest and
-// the highest total, the composition of the highest, and every category's own highest. So, whatever the number of
-// points, no extreme of the total or of a category is lost, and the highest of all points is the highest of the
-// range. Sampling events at a fixed interval would lose extremes: most peaks last for one event.
+// the highest total, the categories at the highest, and each category's own maximum. So with any number of points, the
+// highest point is the highest of the range, for the total and for each category. Sampling events at a fixed interval
+// would lose extremes, since most peaks last for one event.
 func CategoryTimeline(in schemas.Tables, r EventRange, points int) (CategoryTimelineRun, error) {
 	return CategoryTimelineWith(&in, r, points, memory.NewLedgers(&in))
 }
 
-// CategoryTimelineWith is [CategoryTimeline] of a run whose blocks and owners are put together already.
+// CategoryTimelineWith is [CategoryTimeline] with ledgers that the caller has already made.
 func CategoryTimelineWith(in *schemas.Tables, r EventRange, points int, ledgers *memory.Ledgers) (CategoryTimelineRun,
 	error) {
 	run := CategoryTimelineRun{Identity: identity.Of(in), Devices: []DeviceTimeline{}, Warnings: []string{}}
@@ -213,7 +214,7 @@ func deviceTimeline(in *schemas.Tables, p identity.Place, l *memory.Ledger, r Ev
 	return d, nil
 }
 
-// evidence says how the categories' bytes are known, each at its own maximum, and all at the peak.
+// evidence sets how the categories' bytes are known: of each category at its own maximum, and of all at the peak.
 func evidence(l *memory.Ledger, categories []CategoryMaximum, peak int64) {
 	at := map[int64][]memory.Evidence{}
 	of := func(seq int64, c schemas.Category) memory.Evidence {
@@ -228,7 +229,7 @@ func evidence(l *memory.Ledger, categories []CategoryMaximum, peak int64) {
 	}
 }
 
-// pick takes the bytes of the listed categories out of the bytes of all.
+// pick returns the bytes of the listed categories, from the bytes of all categories.
 func pick(bytes []int64, listed []CategoryMaximum) []int64 {
 	out := make([]int64, len(listed))
 	for k := range listed {
@@ -237,7 +238,7 @@ func pick(bytes []int64, listed []CategoryMaximum) []int64 {
 	return out
 }
 
-// bounds finds the range's events.
+// bounds sets the timeline's first and last event from the requested range.
 func bounds(in *schemas.Tables, p identity.Place, l *memory.Ledger, r EventRange, d *DeviceTimeline) error {
 	last := lastEvent(in, p, l)
 	d.ToEvent = last
@@ -247,7 +248,7 @@ func bounds(in *schemas.Tables, p identity.Place, l *memory.Ledger, r EventRange
 		if err != nil {
 			return err
 		}
-		// A step begins in the state after the event before it. A step without events is shown by that event.
+		// BeginSeq is the last event before the step. A step without events is shown by the state after that event.
 		d.FromEvent, d.ToEvent = min(s.BeginSeq+1, s.EndSeq), s.EndSeq
 		if !s.Instrumented && (d.RunPeakAt.Step == nil || *d.RunPeakAt.Step != s.Step) {
 			d.Untagged = append(d.Untagged, memory.UntaggedStep(in, p, s.Step))
@@ -296,15 +297,15 @@ func recordedStep(in *schemas.Tables, p identity.Place, step int64) (*schemas.St
 	return unfinishedStep(in, p, step, steps)
 }
 
-// unfinishedStep makes a step from the phases of a step that the run did not end, for example because a request
-// failed. Phases after the last step have the last step's number plus one, as in [memory.At]. steps are the steps
-// that ended at this place.
+// unfinishedStep makes a step from the phases of a step that the run did not complete, for example because a request
+// failed. Phases after the last step have the last step's number plus one, as in [memory.At]. steps are the completed
+// steps on the device.
 func unfinishedStep(in *schemas.Tables, p identity.Place, step int64, steps map[int64]bool) (*schemas.Step, error) {
 	var found *schemas.Step
 	known := memory.PhasesWithBytes(in)
 	for i := range in.Phases {
 		f := &in.Phases[i]
-		// before the first step only a range of events can be asked for
+		// A user cannot request the phases before the first step as a step, only as a range of events.
 		if f.Rank != p.Rank || f.Device != p.Device || f.Step < 0 {
 			continue
 		}
@@ -314,7 +315,7 @@ func unfinishedStep(in *schemas.Tables, p identity.Place, step int64, steps map[
 		case !known(f):
 			return nil, memory.NoBytes(in, p, f)
 		case found == nil:
-			// No table says that this step has no tags, so it counts as instrumented.
+			// No table says whether this unfinished step has tags, so it counts as instrumented.
 			found = &schemas.Step{Step: step, Rank: p.Rank, Device: p.Device, Recorded: true, Instrumented: true,
 				BeginSeq: f.BeginSeq, EndSeq: f.EndSeq}
 		default:

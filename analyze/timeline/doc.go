@@ -1,3 +1,3 @@
-// Package timeline gives what was allocated over a whole run: as columns that lose no extreme, for a figure, and by
-// category at every event of a range, for export.
+// Package timeline has the allocated bytes over the events of a run: as columns that keep each extreme, for a figure,
+// and by category over a range of events, for export.
 package timeline

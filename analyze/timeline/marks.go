@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// MarksTables lists the tables that the marks of a script are found in.
+// MarksTables lists the tables that the document of a script's marks needs.
 const MarksTables = schemas.WantLives | schemas.WantTimes | schemas.WantReserved | schemas.WantHost
 
 // MarksSchema is the version of [MarksDocument].
@@ -20,20 +20,21 @@ type MarksDocument struct {
 	Runs   []MarksRun `json:"runs"`
 }
 
-// MarksRun is what a script marked with dpsight.mark. A run whose script marked nothing has no marks.
+// MarksRun has the marks that a script set with dpsight.mark in one run.
 type MarksRun struct {
 	identity.Identity
 	Marks []Mark `json:"marks"`
 }
 
-// Mark is a mark of one process placed among the events of one of its devices, and what was allocated there then.
+// Mark is a mark of one process, placed among the events of one of its devices, with the bytes that were allocated on
+// the device at that moment.
 type Mark struct {
 	Label     string        `json:"label"`
 	Device    string        `json:"device"`
 	Rank      int32         `json:"rank"`
 	At        memory.Moment `json:"at"` // the last event before the mark; event 0: the mark came before the first
 	Allocated int64         `json:"allocated_bytes"`
-	// Since is how much more is allocated than at the mark before it on the same device; null at the device's first
+	// Since is the allocated bytes minus those at the previous mark on the same device; null at the device's first
 	// mark.
 	Since    *int64 `json:"since_bytes"`
 	Reserved *int64 `json:"reserved_bytes"` // null if not known
@@ -49,8 +50,8 @@ func NewMarksDocument(runs ...MarksRun) MarksDocument {
 	return doc
 }
 
-// Marks places what the script marked among the bytes of each device. A run without allocator events gives its identity
-// and a [*memory.NoEventsError].
+// Marks places the script's marks among the events of each device. For a run without allocator events it returns the
+// run's identity and a [*memory.NoEventsError].
 func Marks(in schemas.Tables) (MarksRun, error) {
 	run := MarksRun{Identity: identity.Of(&in), Marks: []Mark{}}
 	if err := memory.NoEvents(&in); err != nil {

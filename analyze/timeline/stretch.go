@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A stretch is some events in a row, from and to included, reduced to the extremes of the states just after them.
+// A stretch is a sequence of events, from and to included, reduced to the extremes of the allocated bytes just after
+// them.
 type stretch struct {
 	from, to        int64
 	low, high       int64
@@ -19,13 +20,13 @@ type stretch struct {
 	most            []int64 // by category, whenever
 }
 
-// A maximum is where one category counts most.
+// A maximum is the state at the moment at which a category has the most bytes.
 type maximum struct {
 	bytes, seq int64
 	parts      []int64 // of all categories at that moment
 }
 
-// stretches are a range of events cut into parts.
+// stretches is a range of events that is cut into parts.
 type stretches struct {
 	all    []stretch
 	maxima []maximum // by category, over all of them
@@ -47,8 +48,8 @@ func newStretches(from, to int64, points int) *stretches {
 	return s
 }
 
-// fill goes through the changes once. A state is looked at when all changes of its event are made: so bytes that an
-// event moves from one category to another never count in both.
+// fill goes through the changes once. It evaluates the state only after all changes of an event, so bytes that an event
+// moves from one category to another do not count twice.
 func (s *stretches) fill(changes []memory.Change) {
 	bytes, sum, next := make([]int64, memory.NCategories), int64(0), 0
 	apply := func(seq int64) {
@@ -97,7 +98,7 @@ func (s *stretches) see(seq int64, bytes []int64) {
 	}
 }
 
-// categories lists the maxima of the categories that count a byte in the range, or at the peak.
+// categories lists the maxima of the categories that have bytes in the range or at the peak.
 func (s *stretches) categories(atPeak []int64, m *moments) (out []CategoryMaximum) {
 	for c := range s.maxima {
 		if x := &s.maxima[c]; x.bytes > 0 || atPeak[c] > 0 {
@@ -109,14 +110,14 @@ func (s *stretches) categories(atPeak []int64, m *moments) (out []CategoryMaximu
 	return out
 }
 
-// findMaxima fills in where each category counts most.
+// findMaxima sets the moment at which each category has the most bytes: in the whole run, and in the step of the peak.
 func (t *Timeline) findMaxima(in *schemas.Tables, p identity.Place, l *memory.Ledger, last int64) {
 	atPeak, m := partsAt(l, t.Peak.Event), newMoments(in, p)
 	run := newStretches(0, last, 1)
 	run.fill(l.Changes())
 	t.Maxima = run.categories(atPeak, m)
-	// The time outside the steps need not be contiguous. Each segment is one stretch, and the gaps between segments
-	// are ignored.
+	// The time outside the steps need not be contiguous. So each segment of that time is one stretch, and the gaps
+	// between segments are ignored.
 	step := &stretches{maxima: make([]maximum, memory.NCategories)}
 	for i := range t.Segments {
 		if s := &t.Segments[i]; t.InPeakStep(s) {
@@ -129,7 +130,7 @@ func (t *Timeline) findMaxima(in *schemas.Tables, p identity.Place, l *memory.Le
 	}
 }
 
-// highest is the first stretch that reaches the range's highest total.
+// highest returns the first stretch with the range's highest total.
 func (s *stretches) highest() *stretch {
 	best := &s.all[0]
 	for i := range s.all {
@@ -147,7 +148,7 @@ func Total(parts []int64) (sum int64) {
 	return sum
 }
 
-// partsAt gives every category's bytes just after event seq.
+// partsAt returns each category's bytes just after event seq.
 func partsAt(l *memory.Ledger, seq int64) []int64 {
 	parts := make([]int64, memory.NCategories)
 	for i := range l.Len() {
@@ -161,7 +162,7 @@ func partsAt(l *memory.Ledger, seq int64) []int64 {
 	return parts
 }
 
-// evidenceAt says how every category's bytes just after event seq are known.
+// evidenceAt returns how each category's bytes just after event seq are known.
 func evidenceAt(l *memory.Ledger, seq int64) []memory.Evidence {
 	known := make([]memory.Evidence, memory.NCategories)
 	for i := range l.Len() {
@@ -175,8 +176,8 @@ func evidenceAt(l *memory.Ledger, seq int64) []memory.Evidence {
 	return known
 }
 
-// moments finds the step and phase of many events of one device, where [memory.PhaseOf] goes through all phases for
-// each.
+// moments finds the step and phase of many events of one device. It is faster than [memory.PhaseOf], which goes through
+// all phases for each event.
 type moments struct {
 	phases []*schemas.Phase // with events, in their order; phases do not overlap
 	steps  []*schemas.Step
@@ -219,7 +220,7 @@ func (m *moments) find(seq int64) (step *int64, phase *string) {
 	return nil, nil
 }
 
-// of is the moment just after event seq.
+// of returns the moment just after event seq.
 func (m *moments) of(seq int64) memory.Moment {
 	at := memory.Moment{Event: seq}
 	at.Step, at.Phase = m.find(seq)

@@ -9,9 +9,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Timeline is what one device had allocated and reserved over the events of a run. A timeline's axis is events, not
-// time. A GPU's work comes seconds after the allocator's calls for it, and a fifth of all neighbouring events share a
-// microsecond.
+// Timeline is the bytes that one device had allocated and reserved over the events of a run. A timeline's axis is
+// events, not time: the GPU may do the work long after the allocator's calls for it, and many neighbouring events share
+// a microsecond.
 type Timeline struct {
 	Device string
 	Rank   int32
@@ -19,8 +19,8 @@ type Timeline struct {
 	Peak      memory.Moment
 	PeakBytes int64
 	Segments  []TimelineSegment // in the order of events, without gaps
-	// Maxima are the moments at which each category counts most, in the whole run and in the step of the peak, in the
-	// order of precedence. A category that counts no byte in the run, or in that step, is left out.
+	// Maxima are the moments at which each category has the most bytes in the whole run, and StepMaxima those in the
+	// step of the peak. Both are in the order of precedence, and leave out categories without bytes.
 	Maxima, StepMaxima []CategoryMaximum
 }
 
@@ -41,7 +41,7 @@ type TimelineColumn struct {
 	HighSeq             int64 // first event at HighBytes
 	// Parts are the categories' bytes just after HighSeq, in the order of [schemas.Categories]; they sum to HighBytes.
 	Parts []int64
-	// ReservedBytes is the highest reserved in this column, or -1 if unknown, as without segment events.
+	// ReservedBytes is the highest reserved in this column. It is -1 if unknown, for example without segment events.
 	ReservedBytes int64
 }
 
@@ -49,10 +49,10 @@ const (
 	// fineColumns is the largest number of columns of one phase in the step of the peak. No figure has as many pixels
 	// for a phase.
 	fineColumns = 320
-	// coarseColumns is about how many columns all other phases have together.
+	// coarseColumns is about how many columns all phases outside the step of the peak have together.
 	coarseColumns = 2400
-	// mostSegments is how many segments a timeline may have before [Timeline.mergeSteps] merges those of each step
-	// other than the peak's.
+	// mostSegments is the number of segments from which on [Timeline.mergeSteps] merges the segments of each step,
+	// except the step of the peak.
 	mostSegments = 600
 )
 
@@ -88,8 +88,8 @@ func TimelineOf(in *schemas.Tables, p identity.Place, l *memory.Ledger, peak mem
 	return t
 }
 
-// InPeakStep reports whether a segment belongs to the step of the peak or, if the peak lies outside all steps, to
-// the stretch outside.
+// InPeakStep reports whether a segment belongs to the step of the peak. If the peak lies outside all steps, InPeakStep
+// reports whether the segment does, too.
 func (t *Timeline) InPeakStep(s *TimelineSegment) bool {
 	if t.Peak.Step == nil || s.Step == nil {
 		return t.Peak.Step == nil && s.Step == nil
@@ -134,7 +134,8 @@ func segments(in *schemas.Tables, p identity.Place, last int64) []TimelineSegmen
 				s.Step = new(f.Step)
 			}
 			at = end
-			// An inner phase without events (a zero_grad that frees nothing) does not part the outer one.
+			// An inner phase without events (a zero_grad that frees nothing) does not divide the outer phase into two
+			// segments.
 			if k := len(out) - 1; k >= 0 && out[k].Phase == s.Phase && sameStep(out[k].Step, s.Step) {
 				out[k].EndSeq = end
 				continue
@@ -158,7 +159,7 @@ func stepEdges(in *schemas.Tables, p identity.Place) []int64 {
 	return slices.Compact(edges)
 }
 
-// mergeSteps makes one segment of each step but the peak's.
+// mergeSteps merges the segments of each step into one, except in the step of the peak.
 func (t *Timeline) mergeSteps() {
 	var out []TimelineSegment
 	for _, s := range t.Segments {
@@ -173,7 +174,7 @@ func (t *Timeline) mergeSteps() {
 
 func sameStep(a, b *int64) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-// split makes n columns of about as many events each.
+// split divides the segment into n columns with about the same number of events.
 func (s *TimelineSegment) split(n int) {
 	events := s.EndSeq - s.BeginSeq
 	s.Columns = make([]TimelineColumn, n)

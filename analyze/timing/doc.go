@@ -1,3 +1,3 @@
-// Package timing gives the times of a run: of steps, phases and modules, with the energy that they took and how much of
-// them the GPU was throttled. Times are medians over bare steps after warm-up, with an interval around them.
+// Package timing computes the times of a run's steps, phases and modules, the energy of its steps, and in how many
+// steps the GPU was throttled. Times are medians over bare steps after warm-up, with an interval around the median.
 package timing

@@ -8,10 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Energy divides the energy of the timed steps by their number and by their samples (nil if a step reported none). It
-// returns nil and the reason for an unbroken series of timed steps that is shorter than LeastEnergySeconds, or that
-// the counter's readings do not cover: no energy is better than an invented one. The energy of several GPUs is
-// summed.
+// Energy divides the energy of the timed steps by the number of steps, and by the number of samples (nil if a step
+// reported none). It returns nil and a reason if an unbroken series of timed steps is shorter than LeastEnergySeconds,
+// or if the counter's readings do not cover it. The energy of several GPUs is summed.
 func Energy(in *schemas.Tables, t *Times) (perStep, perSample *float64, why NoEnergy) {
 	meters := map[int32]*energyMeter{}
 	for i := range in.Samples {
@@ -63,10 +62,10 @@ func Energy(in *schemas.Tables, t *Times) (perStep, perSample *float64, why NoEn
 	return &step, perSample, ""
 }
 
-// An energyMeter returns one GPU's energy at any moment. The counter is exact, but is read only about once a second,
-// or less often on a busy machine. Power is sampled several times a second. So between two readings the energy
-// follows the power. Shortly before the first and after the last reading, the meter extends that reading by the
-// energy that the power adds up to.
+// An energyMeter returns one GPU's energy at any moment. NVML's energy counter is read only about once a second, or
+// less often on a busy machine, but power is sampled several times a second. So the meter interpolates between two
+// readings of the counter by the power. Shortly before the first and after the last reading, the meter adds the energy
+// that the power sums to.
 type energyMeter struct {
 	powered []powerReading
 	counted []counterReading
@@ -74,8 +73,8 @@ type energyMeter struct {
 
 type counterReading struct{ ns, mj int64 }
 
-// powerReading is a sample of the power, with the energy since the first of them as the trapezoids below the samples
-// have it.
+// powerReading is a sample of the power, with the energy since the first sample: the sum of the trapezoids below the
+// samples.
 type powerReading struct {
 	ns, mw int64
 	mj     float64
@@ -96,8 +95,8 @@ func (m *energyMeter) add(s *schemas.Sample) {
 	m.powered = append(m.powered, p)
 }
 
-// between is the energy from one moment to another. At most a tenth of that time may lie outside the counter's
-// readings.
+// between returns the energy from one moment to another. At most a tenth of that time may lie outside the counter's
+// readings; otherwise ok is false.
 func (m *energyMeter) between(from, to int64) (mj float64, ok bool) {
 	first, last := m.counted[0].ns, m.counted[len(m.counted)-1].ns
 	if outside := max(0, first-from) + max(0, to-last); 10*outside > to-from {
@@ -132,8 +131,8 @@ func (m *energyMeter) at(ns int64) (mj float64, ok bool) {
 	return float64(a.mj) + float64(b.mj-a.mj)*part, true
 }
 
-// power is the energy that the power samples add up to at a moment, not known if the nearest samples are far from the
-// moment.
+// power returns the energy that the power samples sum to until a moment. ok is false if the nearest samples are far
+// from the moment.
 func (m *energyMeter) power(ns int64) (mj float64, ok bool) {
 	const far = 2e9
 	k, exact := slices.BinarySearchFunc(m.powered, ns, func(p powerReading, ns int64) int {
@@ -157,9 +156,9 @@ func (m *energyMeter) power(ns int64) (mj float64, ok bool) {
 	return a.mj + mw*float64(ns-a.ns)/1e9, true
 }
 
-// nvmlDevices lists the NVML indices of the GPUs that the run used: the only visible one, else by UUID if processes
-// and manifest have them, else the only one sampled. nvmlDevices returns none if this is unknown. A process's device
-// is torch's ordinal, not NVML's index: with CUDA_VISIBLE_DEVICES=3, cuda:0 is index 3.
+// nvmlDevices lists the NVML indexes of the GPUs that the run used: the only visible GPU, else the GPUs with the UUIDs
+// of the run's processes, else the only GPU sampled. nvmlDevices returns none if the GPUs are unknown. A process's
+// device is torch's ordinal, not NVML's index: with CUDA_VISIBLE_DEVICES=3, cuda:0 is index 3.
 func nvmlDevices(in *schemas.Tables) []int32 {
 	sampled := map[int32]bool{}
 	for i := range in.Samples {
@@ -199,7 +198,8 @@ func PeakDevice(in *schemas.Tables) *int64 {
 	return highest
 }
 
-// During lists the timed steps in which some sample meets the condition, and the steps with a sample that can tell.
+// During lists the timed steps in which some NVML sample meets the condition, and the timed steps with a sample for
+// which the condition is known.
 func During(in *schemas.Tables, t *Times, is func(*schemas.Sample) (known, yes bool, mask int64)) (steps, sampled []int,
 	masks int64) {
 	devices := map[int32]bool{}

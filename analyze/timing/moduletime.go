@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ModuleTimeTables lists the tables that the times of modules need.
+// ModuleTimeTables lists the tables that [ModuleTimes] needs.
 const ModuleTimeTables = schemas.WantTimes | schemas.WantModuleTimes
 
 // ModuleTimeSchema is the version of [ModuleTimeDocument].
@@ -66,9 +66,9 @@ type ModuleTimeRun struct {
 	Remarks  []Remark         `json:"-"`
 }
 
-// RankModuleTime is the GPU time of one rank's step by module. Module times are measured in instrumented steps, which
-// take longer because of the instrumentation. The module times are medians over these steps, scaled phase by phase to
-// the bare steps, so a module's share of a phase stays as measured.
+// RankModuleTime divides the GPU time of one rank's step by module. Module times are measured in instrumented steps,
+// which take longer because of the instrumentation. They are medians over instrumented steps, scaled phase by phase to
+// the bare steps. So a module's share of a phase stays as measured.
 type RankModuleTime struct {
 	Rank              int32 `json:"rank"`
 	BareSteps         int   `json:"bare_steps"`         // whose phases times are scaled to
@@ -78,10 +78,10 @@ type RankModuleTime struct {
 	InstrumentedStepMS *float64          `json:"instrumented_step_ms"` // median
 	Phases             []ModuleTimePhase `json:"phases"`
 	Rows               []ModuleTimeRow   `json:"rows"` // the longest first
-	// scaled time inside no module's call: the loss, the optimizer
+	// OutsideMS is the scaled time outside of any module's call, as in the loss and the optimizer.
 	OutsideMS float64 `json:"outside_ms"`
-	// ResidueMS is the rest of the bare step: the median of steps minus the medians of their phases, and phases
-	// without a share (not seen in an instrumented step).
+	// ResidueMS is the rest of the bare step's time: the difference between the median step and the medians of its
+	// phases, and phases that no instrumented step has.
 	ResidueMS *float64 `json:"residue_ms"`
 }
 
@@ -94,18 +94,18 @@ type ModuleTimePhase struct {
 	Scale          float64  `json:"scale"`
 }
 
-// ModuleTimeRow is the scaled time of modules, without what they call.
+// ModuleTimeRow is the scaled time of modules, without the time of the modules that they call.
 type ModuleTimeRow struct {
 	Key     *string `json:"key"`     // null for others
 	Others  int     `json:"others"`  // how many values this row merges; 0 = it has one value
 	Modules int     `json:"modules"` // how many paths, cut to the depth, the row covers
 	MS      float64 `json:"ms"`
 	HookMS  float64 `json:"hook_ms"` // part of MS in a DP hook's norms and per-sample gradients
-	// Phases sum to MS.
+	// Phases divides MS by phase; its times sum to MS.
 	Phases map[string]float64 `json:"phases"`
 }
 
-// ModuleTimes says where the time of a step goes.
+// ModuleTimes divides the time of a run's step by module, for each rank.
 func ModuleTimes(in schemas.Tables, by ModuleTimeBy) ModuleTimeRun {
 	run := ModuleTimeRun{Identity: identity.Of(&in), Ranks: []RankModuleTime{}, Warnings: []string{}}
 	if why := noModuleTimes(&in); why != 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// timeGroups are rows of time in the making.
+// timeGroups are rows of module times while times are added to them.
 type timeGroups struct {
 	modules map[int64]*schemas.Module
 	keyer   *grouping.Keyer
@@ -29,7 +29,7 @@ func newTimeGroups(in *schemas.Tables, rank int32, by ModuleTimeBy) *timeGroups 
 			Folds: grouping.FoldsOf(in.Modules)}}
 }
 
-// ModulesOf are one rank's modules by id.
+// ModulesOf returns one rank's modules by id.
 func ModulesOf(in *schemas.Tables, rank int32) map[int64]*schemas.Module {
 	out := map[int64]*schemas.Module{}
 	for i := range in.Modules {

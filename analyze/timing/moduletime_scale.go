@@ -27,7 +27,7 @@ func stepKinds(in *schemas.Tables, rank int32) (bare, instrumented map[int64]int
 	return bare, instrumented
 }
 
-// capturedSteps are a rank's steps after warm-up that did not run, in order.
+// capturedSteps returns, in order, a rank's steps after warm-up that a CUDA graph captured, so that they did not run.
 func capturedSteps(in *schemas.Tables, rank int32) (steps []int64) {
 	captured := schemas.Captured(in.Phases)
 	for i := range in.Steps {
@@ -41,7 +41,8 @@ func capturedSteps(in *schemas.Tables, rank int32) (steps []int64) {
 	return steps
 }
 
-// ScaledTimes is one rank's bare step by module and phase, before modules are grouped: RankModuleTime without its rows.
+// ScaledTimes divides one rank's bare step by module and phase, before modules are grouped into rows. Its
+// RankModuleTime has no rows yet.
 type ScaledTimes struct {
 	RankModuleTime
 	Shares []Share // scaled, phase by phase; module 0 is outside all modules
@@ -95,12 +96,12 @@ func ScaleTimes(in *schemas.Tables, rank int32, times []schemas.ModuleTime) (out
 	return out, remarks
 }
 
-// mostWaiting is how much longer than bare ones instrumented steps may take, as a part of the bare steps' time,
-// before a remark warns about the shares.
+// mostWaiting is how much longer instrumented steps may take than bare steps, as a part of the bare steps' time, before
+// a remark warns about the modules' shares.
 const mostWaiting = 0.1
 
-// idling warns about the shares if instrumented steps take much longer than bare ones, because times between CUDA
-// events then include idle time of the GPU. idling returns nil otherwise.
+// idling returns a remark if instrumented steps take much longer than bare steps, because times between CUDA events
+// then include idle time of the GPU. idling returns nil otherwise.
 func (s *ScaledTimes) idling() *Remark {
 	if s.BareSteps == 0 || *s.StepMS <= 0 || *s.InstrumentedStepMS <= (1+mostWaiting)**s.StepMS {
 		return nil
@@ -117,7 +118,7 @@ func middleMS(ns []int64) float64 {
 	return Middle(v)
 }
 
-// phased returns the steps whose phases were marked, out of steps.
+// phased returns those of the given steps whose phases were marked.
 func phased(in *schemas.Tables, rank int32, steps map[int64]int64) map[int64]int64 {
 	out := maps.Clone(steps)
 	for i := range in.Steps {
@@ -128,14 +129,13 @@ func phased(in *schemas.Tables, rank int32, steps map[int64]int64) map[int64]int
 	return out
 }
 
-// barePhases is the median GPU time of each phase in bare steps, in ms. In a step without a phase, that phase took no
-// time.
+// barePhases returns the median GPU time of each phase in bare steps, in ms. A step without the phase counts as 0.
 func barePhases(in *schemas.Tables, rank int32, bare map[int64]int64) map[string]float64 {
 	by := map[string]map[int64]int64{}
 	device, known := int32(0), false
 	for i := range in.Phases {
 		f := &in.Phases[i]
-		// one row for each device, with the rank's time in each
+		// The table has a row for each device, and each row has the rank's time, so one device is enough.
 		if _, ok := bare[f.Step]; !ok || f.Rank != rank || known && f.Device != device {
 			continue
 		}
@@ -155,7 +155,7 @@ func barePhases(in *schemas.Tables, rank int32, bare map[int64]int64) map[string
 	return out
 }
 
-// onceOf is the number of steps from which on a module that occurs in only one step is ignored.
+// onceOf is the number of instrumented steps from which on a module's time is ignored if only one of the steps has it.
 const onceOf = 4
 
 // Share is one module's median time in one phase of an instrumented step.
@@ -172,11 +172,10 @@ type Shares struct {
 	order []string           // of phases, as they first came
 }
 
-// newShares takes, for each module and phase, the median time over the steps that have it, as phases and steps are
-// medians too. So one step in which a module waited, for example for a kernel to be loaded, does not decide the
-// module's share. For modules that take turns, as experts do, the median is scaled by the share of steps that have
-// them: medians over all steps would be zero for them. A time that only one of several steps has may be such a wait,
-// and is dropped.
+// newShares takes, for each module and phase, the median time over the steps that have a time. So one step in which a
+// module waited, for example for a kernel to be loaded, does not decide the module's share. For modules that take
+// turns, as experts do, the median is scaled by the share of steps that have them, since medians over all steps would
+// be zero. A time that only one of several steps has may be a wait, and is dropped.
 func newShares(times []schemas.ModuleTime, steps map[int64]int64) *Shares {
 	type key struct {
 		phase  string
@@ -216,9 +215,9 @@ func newShares(times []schemas.ModuleTime, steps map[int64]int64) *Shares {
 	return s
 }
 
-// Scale returns the factor by which times in a phase's instrumented occurrences are multiplied. Recompute has events
-// of its own in instrumented steps only: in bare steps recompute counts as backward, so recompute and backward are
-// scaled together.
+// Scale returns a function that gives, for a phase, the factor from its time in instrumented steps to its time in bare
+// steps. Recompute is timed separately in instrumented steps only. In bare steps it counts as backward, so recompute
+// and backward have the same factor.
 func (s *Shares) Scale(bare map[string]float64) func(phase string) float64 {
 	family := func(p string) string {
 		switch p {

@@ -13,7 +13,7 @@ type Remark struct {
 type RemarkKind int
 
 // RemarkOnlyInstrumented and RemarkCaptured concern step times, the others module times. The kinds from
-// RemarkNotIngested on say why a run has no module times.
+// RemarkNotIngested to the last say why a run has no module times.
 const (
 	RemarkOnlyInstrumented   RemarkKind = iota + 1 // times come from instrumented steps, because there are no bare ones
 	RemarkCaptured                                 // a CUDA graph captured Steps: they have no time
@@ -44,11 +44,11 @@ const (
 	EnergyNotCovered NoEnergy = "not covered" // readings of the counter do not cover the timed steps
 )
 
-// LeastEnergySeconds is how long a series of timed steps must take for the run to have an energy: the counter is read
-// about once a second.
+// LeastEnergySeconds is how long an unbroken series of timed steps must take for the run to have an energy, since the
+// energy counter is read only about once a second.
 const LeastEnergySeconds = 5
 
-// noModuleTimes returns the reason why there is no time by module, or 0 if there is one.
+// noModuleTimes returns the reason why a run has no times by module, or 0 if it has them.
 func noModuleTimes(in *schemas.Tables) RemarkKind {
 	switch {
 	case in.Report == nil:

@@ -2,13 +2,13 @@ package timing
 
 import "github.com/dpsight/dpsight/schemas"
 
-// Throttle is in how many timed steps NVML reported a slowed clock, and why.
+// Throttle says in how many timed steps NVML reported a slowed clock, and why.
 type Throttle struct {
 	Slowed, Sampled, Steps int   // sampled steps have a reading: a step shorter than the interval may have none
 	Reasons                int64 // NVML's mask, of all slowed steps together
 }
 
-// Add counts another run's steps too.
+// Add adds the counts of another run's steps.
 func (t *Throttle) Add(o Throttle) {
 	t.Slowed += o.Slowed
 	t.Sampled += o.Sampled
@@ -16,13 +16,14 @@ func (t *Throttle) Add(o Throttle) {
 	t.Reasons |= o.Reasons
 }
 
-// Throttled looks at the samples within each timed step.
+// Throttled counts the timed steps in which NVML's samples report a slowed clock.
 func Throttled(in *schemas.Tables, t *Times) Throttle {
 	slowed, sampled, reasons := During(in, t, Throttling)
 	return Throttle{Slowed: len(slowed), Sampled: len(sampled), Steps: len(t.Steps), Reasons: reasons}
 }
 
-// Throttling reports whether a sample knows what slows the clock, whether anything does, and what.
+// Throttling returns three values: whether a sample says what slows the clock, whether anything slows it, and NVML's
+// mask of the reasons.
 func Throttling(m *schemas.Sample) (known, yes bool, mask int64) {
 	if m.ThrottleReasons == nil {
 		return false, false, 0

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// StepTime is one step as the run takes it: the slowest rank's time, all ranks' samples.
+// StepTime is one step of the whole run: the slowest rank's time, and the samples of all ranks together.
 type StepTime struct {
 	step                 int64
 	wallNS, gpuNS        int64 // gpuNS 0 = unknown for some rank
@@ -21,7 +21,7 @@ type StepTime struct {
 	perRank, perRankToks map[int32]int64
 }
 
-// Times are a run's timed steps.
+// Times has a run's timed steps.
 type Times struct {
 	Steps   []StepTime // those that figures come from, by number
 	all     []StepTime
@@ -29,8 +29,8 @@ type Times struct {
 	Remarks []Remark
 }
 
-// Of returns the steps that published times come from: neither warm-up nor instrumented. Predicted runs have no such
-// steps, and imported runs have what their file has.
+// Of returns the steps from which published times come: steps that are neither warm-up nor instrumented. Predicted runs
+// have no timed steps. Imported runs have the steps that their file has.
 func Of(in *schemas.Tables) Times {
 	var t Times
 	if in.Manifest.Source == schemas.Predicted {
@@ -102,7 +102,7 @@ func (t *Times) NS(s *StepTime) int64 {
 	return s.wallNS
 }
 
-// Step summarises the timed steps; nil without any.
+// Step summarises the times of the timed steps; nil if there are none.
 func (t *Times) Step() *Interval {
 	var ns []int64
 	for i := range t.Steps {
@@ -129,9 +129,9 @@ func (t *Times) Rate(count func(*StepTime) int64) *float64 {
 	return &r
 }
 
-// Phases returns each phase's time per step, over the timed steps whose phases were marked. A part of a phase
-// between two marks without a CUDA event (for example around a drain) has no GPU time of its own and lies outside
-// the timed part of the step.
+// Phases returns each phase's time per step, over the timed steps whose phases were marked. A part of a phase between
+// two marks without a CUDA event (for example around a drain) has no GPU time, and lies outside the timed part of the
+// step.
 func (t *Times) Phases(in *schemas.Tables) map[string]PhaseTime {
 	timed := map[int64]bool{}
 	for i := range t.Steps {
@@ -139,7 +139,8 @@ func (t *Times) Phases(in *schemas.Tables) map[string]PhaseTime {
 			timed[s.step] = true
 		}
 	}
-	// A phase has one row for each device, with the rank's time in each. Only occurrences on one device add up.
+	// The table has one row for each device, and each row has the rank's time. So only the occurrences on one device
+	// may be added.
 	type key struct {
 		identity.Place
 		phase string
@@ -156,7 +157,7 @@ func (t *Times) Phases(in *schemas.Tables) map[string]PhaseTime {
 		wall[k] += f.EndNS - f.StartNS
 		seen[f.Phase] = seen[f.Phase] || f.GPUNS != nil
 	}
-	// A phase's time is the slowest rank's. In a step without the phase, the phase took no time.
+	// A phase's time is that of the slowest rank. A step without the phase counts as 0.
 	slowest := func(by map[key]int64) map[string]map[int64]int64 {
 		m := map[string]map[int64]int64{}
 		for k, ns := range by {
@@ -188,8 +189,8 @@ type PhaseTime struct {
 	GPU, Wall *Interval
 }
 
-// Known is the time on the clock of the run's steps: a column with GPU time for one phase and wall time for another
-// would sum to nothing.
+// Known returns the phase's time by the clock of the run's steps. A column that mixes GPU times and wall times could
+// not be summed.
 func (p PhaseTime) Known() *Interval {
 	if p.Clock == ClockGPU {
 		return p.GPU
