@@ -36,8 +36,8 @@ type Allocation struct {
 	DType string `parquet:"dtype,dict,optional"`
 }
 
-// Allocations is allocations.parquet. Older files of this version have one more column, category_at_peak. Readers
-// ignore category_at_peak, since owners.parquet shows what is allocated at the peak.
+// Allocations is allocations.parquet. Older files of this version have one more column, category_at_peak, which readers
+// ignore, since owners.parquet has the categories at the peak.
 var Allocations = Table[Allocation]{Name: "allocations", Version: 2, Added: []string{"open_bytes", "line_id"}}
 
 // MixedDTypes is the dtype of a block in which tensors of several dtypes were seen.
@@ -48,9 +48,9 @@ func (a *Allocation) LiveAt(seq int64) bool {
 	return a.AllocSeq <= seq && (a.FreeRequestedSeq == 0 || a.FreeRequestedSeq > seq)
 }
 
-// Owner is one row of owners.parquet: one ownership of one block. Ownerships of a block may overlap; the block then
-// counts under the owner whose category comes first in [Categories]. Every block has at least one owner at every
-// moment of its life.
+// Owner is one row of owners.parquet: a category's claim on one block for a part of the block's life. Several owners
+// may hold a block at the same time; the block then counts under the owner whose category comes first in [Categories].
+// A block has at least one owner at each moment of its life.
 type Owner struct {
 	RunID    string `parquet:"run_id,dict"`              // the run's id, as in run.json
 	Rank     int32  `parquet:"rank,dict"`                // the process's RANK, from 0
@@ -70,7 +70,7 @@ type Owner struct {
 // Owners is owners.parquet.
 var Owners = Table[Owner]{Name: "owners", Version: 1}
 
-// HoldsAt reports whether the ownership holds just after event seq.
+// HoldsAt reports whether the owner holds its block just after event seq.
 func (o *Owner) HoldsAt(seq int64) bool {
 	return o.BeginSeq <= seq && (o.EndSeq == 0 || o.EndSeq > seq)
 }

@@ -22,10 +22,11 @@ import (
 // and folders.
 const PartialSuffix = ".partial"
 
-// folderPermission gives access to a run's folder to its owner only.
+// folderPermission lets only the user who owns a run's folder access it.
 const folderPermission = 0o700
 
-// filePermission is who may read and write a new file: who may use its folder.
+// filePermission returns the permission of a new file: the users who may use its folder may also read and write the
+// file.
 func filePermission(path string) os.FileMode {
 	if info, err := os.Stat(filepath.Dir(path)); err == nil {
 		return info.Mode().Perm() & 0o644
@@ -34,8 +35,8 @@ func filePermission(path string) os.FileMode {
 }
 
 // WriteFile writes path through write. WriteFile writes a new file beside path, calls fsync and then renames the new
-// file. So path is either absent, unchanged or complete, even if several processes write path at once. On error no
-// partial file stays.
+// file. So the file at path is either absent, unchanged or complete, even if several processes write it at once. On
+// error no partial file stays.
 func WriteFile(path string, write func(io.Writer) error) error {
 	partial, err := writePartial(path, write)
 	if err != nil {
@@ -49,8 +50,8 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// writePartial writes a new file beside path and returns its name. writePartial does not use os.CreateTemp, whose
-// files only their owner can read, whatever the umask.
+// writePartial writes a new file beside path and returns its name. writePartial does not use os.CreateTemp, since only
+// the owner can read such a file, even if the umask allows more.
 func writePartial(path string, write func(io.Writer) error) (string, error) {
 	var f *os.File
 	partial, err := unique(path, func(name string) (err error) {
@@ -84,9 +85,10 @@ func unique(path string, create func(name string) error) (string, error) {
 	}
 }
 
-// WriteFolder makes the folder path through write. WriteFolder fills a new folder beside path and renames that folder
-// once, so path is absent or complete. WriteFolder returns [fs.ErrExist] if another process has made path meanwhile,
-// and leaves that folder alone. WriteFolder also removes what killed processes left of the same folder.
+// WriteFolder makes the folder path through write. WriteFolder fills a new folder beside path and renames it once, so
+// the folder path is either absent or complete. If another process has made path meanwhile, WriteFolder leaves that
+// folder alone and returns [fs.ErrExist]. WriteFolder also removes the unfinished folders for path that killed
+// processes left.
 func WriteFolder(path string, write func(dir string) error) error {
 	f, err := StartFolder(path)
 	if err != nil {
@@ -102,7 +104,7 @@ func WriteFolder(path string, write func(dir string) error) error {
 	return f.Commit(path)
 }
 
-// A PartialFolder is a folder that is being made, and whose name may still be open.
+// A PartialFolder is a folder that is still being filled. Its final name may not be decided yet.
 type PartialFolder struct {
 	Dir string
 
@@ -159,7 +161,7 @@ func ownFolder(path string) (string, *Lock, error) {
 	}
 }
 
-// removeAbandoned removes the folders of [WriteFolder] whose processes are gone.
+// removeAbandoned removes unfinished folders beside path whose processes have ended.
 func removeAbandoned(path string) {
 	for _, name := range Partials(path) {
 		lock, err := TryLockPath(name)
@@ -171,8 +173,8 @@ func removeAbandoned(path string) {
 	}
 }
 
-// Partials lists unfinished files beside a file or folder, both being written and left by killed processes. Earlier
-// versions of dpsight used a single name.
+// Partials lists the unfinished files beside a file or folder: files that are being written, and files that killed
+// processes left. Earlier versions of dpsight used a single name for such files.
 func Partials(path string) []string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -188,8 +190,8 @@ func Partials(path string) []string {
 	return out
 }
 
-// A Replacement is a set of files of one folder that are replaced together. All new files are written and synced
-// beside the old files before the first old file is touched.
+// A Replacement replaces a set of files of one folder together. It writes and syncs all new files beside the old files
+// before it touches the first old file.
 type Replacement struct {
 	Dir string
 
@@ -199,7 +201,7 @@ type Replacement struct {
 	digests  map[string]string
 }
 
-// File writes one of the files, by its name. Several goroutines may write different files at once.
+// File writes the new version of the file with a name. Several goroutines may write different files at once.
 func (r *Replacement) File(name string, write func(io.Writer) error) error {
 	h := sha256.New()
 	partial, err := writePartial(filepath.Join(r.Dir, name),
@@ -220,10 +222,10 @@ func (r *Replacement) File(name string, write func(io.Writer) error) error {
 // Digests returns the digests of the files written so far, by name: see [CheckTables].
 func (r *Replacement) Digests() map[string]string { return maps.Clone(r.digests) }
 
-// Commit puts the new files in place. Commit first removes the old last file, which vouches for the others, and puts
-// the new last file in place after all others. After a crash in between, the folder lacks the last file, so no last
-// file vouches for files of another version. Only one replacement of a folder may be committed at a time: see
-// [LockPath].
+// Commit puts the new files in place. last is the file whose presence means that all files are there and belong
+// together. Commit removes the old last file first and puts the new one in place after all others. After a crash in
+// between, the folder lacks the last file, so readers do not trust the rest. Only one replacement of a folder may be
+// committed at a time: see [LockPath].
 func (r *Replacement) Commit(last string) error {
 	defer r.Discard()
 	for _, name := range r.files { // before anything is touched
@@ -253,7 +255,7 @@ func (r *Replacement) rename(name string) error {
 	return os.Rename(r.partials[name], filepath.Join(r.Dir, name))
 }
 
-// Discard removes what was written and not put in place.
+// Discard removes the new files that were written but not put in place.
 func (r *Replacement) Discard() {
 	for _, name := range r.files {
 		os.Remove(r.partials[name])
@@ -261,7 +263,7 @@ func (r *Replacement) Discard() {
 	r.files = nil
 }
 
-// syncDir makes a rename durable on platforms that can sync a folder; elsewhere the rename itself must suffice.
+// syncDir makes a rename durable on platforms that can sync a folder. On other platforms it has no effect.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		d.Sync()
@@ -347,8 +349,8 @@ func ReadIngestReport(dir string) (*IngestReport, error) {
 	return r, nil
 }
 
-// Encode writes the report as a document to w. A report that was read keeps its version: tables do not get digests
-// because a later version looked at them.
+// Encode writes the report as a document to w. A report that was read from a file keeps its version, since its tables
+// have no digests if an older version wrote them.
 func (r *IngestReport) Encode(w io.Writer) error {
 	if r.Schema == "" {
 		r.Schema = IngestReportSchema
@@ -356,7 +358,7 @@ func (r *IngestReport) Encode(w io.Writer) error {
 	return encodeSigned(w, r)
 }
 
-// A SchemaError says that a file holds another table or version than the reader knows.
+// A SchemaError says that a file holds another table, or another version of its table, than the reader expects.
 type SchemaError struct {
 	File, Got, Want string
 	Column          string // the offending column, if the version matches but the columns do not

@@ -11,7 +11,8 @@ import (
 // BaselineSchema is the version that this package writes.
 const BaselineSchema = "dpsight.baseline/2"
 
-// undigestedBaseline is the version before [BaselineSchema]. Its documents, which are read too, have no digest.
+// undigestedBaseline is the version before [BaselineSchema]. Documents of this version can still be read, and have no
+// digest.
 const undigestedBaseline = "dpsight.baseline/1"
 
 // Baseline is what "dpsight check --write-baseline" writes: a small document to commit, which later runs are compared
@@ -22,7 +23,7 @@ type Baseline struct {
 	Experiments []BaselineExperiment `json:"experiments"`
 }
 
-// Undigested reports whether the document has no digest, so that nothing tells when it is damaged.
+// Undigested reports whether the document has no digest, so that damage to it cannot be noticed.
 func (b *Baseline) Undigested() bool { return b.Schema == undigestedBaseline }
 
 // BaselineExperiment is one experiment: medians over its runs that ended well.
@@ -32,13 +33,14 @@ type BaselineExperiment struct {
 	Name   string         `json:"name"`
 	Params map[string]any `json:"params"`
 	// Command is the command of a user's script, with secrets masked and the program without its folder. The command
-	// tells runs with the same name and parameters apart. Command is absent if a suite or the parameters determine
+	// distinguishes runs with the same name and parameters. Command is absent if a suite or the parameters determine
 	// the command, and in older documents.
 	Command []string `json:"command,omitempty"`
-	// Source and Profile say how the figures are known; see [Manifest].
+	// Source and Profile say whether the figures were measured, predicted or imported, and the device profile of a
+	// prediction; see [Manifest].
 	Source  string  `json:"source"`
 	Profile *string `json:"profile"`
-	// Confidence is how sure a predicted peak is; empty for measured runs. See [Confidence].
+	// Confidence is the level of confidence in a predicted peak; empty for measured runs. See [Confidence].
 	Confidence string `json:"confidence,omitempty"`
 	// Doubts are the kinds of doubt about a predicted peak, from [Doubts]. Doubts is empty if there are no doubts,
 	// and in older documents.
@@ -48,8 +50,8 @@ type BaselineExperiment struct {
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 	Runs   int    `json:"runs"` // that ended well
-	// The bytes come from the run with the median peak, for an even number of runs the lower of the middle two. So
-	// the categories sum to the peak of one run. Bytes are null if unknown.
+	// The bytes come from the run with the median peak; for an even number of runs, from the lower of the middle two.
+	// So the categories sum to the peak of one run. Unknown bytes are null.
 	PeakBytes *int64 `json:"peak_bytes"` // highest allocated
 	// PeakHighBytes is the upper bound of a peak that depends on blocks of unknown size from before recording.
 	// PeakHighBytes is null for all other peaks, and in older documents.
@@ -72,14 +74,14 @@ type BaselineExperiment struct {
 	TokensPerS      *float64         `json:"tokens_per_s"`      // median over runs; null = not known
 	JoulesPerSample *float64         `json:"joules_per_sample"` // median over runs; null = not known
 	Versions        Versions         `json:"versions"`
-	// Acknowledged are the regressions that are accepted for a while; absent if there are none.
+	// Acknowledged lists the regressions that are accepted for a while; absent if there are none.
 	Acknowledged []Acknowledgement `json:"acknowledged,omitempty"`
 	// Places are the largest parts of the peak by category, module and line. Places are absent if the peak is not
 	// broken down, in baselines of very many experiments, and in older documents.
 	Places []BaselinePlace `json:"places,omitempty"`
 	// RunID is the id of the run with the median peak. The document leaves RunID out.
 	RunID string `json:"-"`
-	// Gone lists tables that were removed from the runs, as file names. Values that need a removed table are null.
+	// Gone lists the files of tables that somebody removed from the runs. Values that need a removed table are null.
 	// The document leaves Gone out.
 	Gone []string `json:"-"`
 }
@@ -110,7 +112,7 @@ func (e *BaselineExperiment) OtherRules(o *BaselineExperiment) bool {
 	return e.Categories != nil && o.Categories != nil && e.RulesVersion() != o.RulesVersion()
 }
 
-// RulesVersion is [BaselineExperiment.Rules], 0 = unknown.
+// RulesVersion returns [BaselineExperiment.Rules], or 0 if it is unknown.
 func (e *BaselineExperiment) RulesVersion() int {
 	if e.Rules == nil {
 		return 0
@@ -118,7 +120,7 @@ func (e *BaselineExperiment) RulesVersion() int {
 	return *e.Rules
 }
 
-// BaselineTime is a time in milliseconds: a run's median step, or the median of these over several runs.
+// BaselineTime is a time in milliseconds: a run's median step, or the median over several runs of their median steps.
 type BaselineTime struct {
 	Median float64 `json:"median"` // ms
 	// Low and High surround the median: a confidence interval if there are enough values, else the range of the
@@ -131,7 +133,7 @@ type BaselineTime struct {
 	Runs []float64 `json:"runs,omitempty"`
 }
 
-// Versions are the versions that a figure depends on, besides the experiment. A version is null if unknown.
+// Versions are the versions of software and hardware on which a run's figures depend. A version is null if unknown.
 type Versions struct {
 	Torch  *string `json:"torch"`
 	CUDA   *string `json:"cuda"`
@@ -164,7 +166,7 @@ func ReadBaseline(path string) (*Baseline, error) {
 	return b, nil
 }
 
-// IsBaseline reports whether a file is a baseline, of whatever version and even if parts of it can no longer be read.
+// IsBaseline reports whether a file is a baseline of any version, even if parts of it can no longer be read.
 func IsBaseline(path string) bool {
 	var head struct {
 		Schema string `json:"schema"`

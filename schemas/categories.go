@@ -30,22 +30,22 @@ const (
 	Other                Category = "other"
 )
 
-// A CategoryRow is what holds of one category wherever it is counted, drawn or explained.
+// A CategoryRow describes one category: its name, its colour in pictures and its text in the documentation.
 type CategoryRow struct {
 	Category Category
 	// Color is the colour of the category in every picture, as 0xRRGGBB.
 	Color uint32
-	// NamesParameters: the category's owners are named after the parameter or the buffer that they belong to. Owners
-	// in other categories are named after nodes of autograd's graph, or as the script calls them.
+	// NamesParameters is true if the category's owners are named after the parameter or the buffer that they belong to.
+	// Owners in other categories are named after nodes of autograd's graph, or by names from the script.
 	NamesParameters bool
 	// BytesOf completes "bytes of …" in docs/reference/categories.md, in Markdown.
 	BytesOf string
 }
 
 // CategoryTable has a row for every category. The rows are in the order of precedence: a block with several owners
-// counts under the first of their categories. Pictures stack categories in this order too. Each family has one hue
-// (blue: the model's state; orange: gradients; green: held for backward; the rest apart). The lightness alternates,
-// so that neighbours differ in grey print and for colour-blind readers.
+// counts under the first of their categories. Pictures stack categories in this order too. Related categories share a
+// hue (blue: the model's state; orange: gradients; green: held for backward; others have various hues). The lightness
+// alternates, so that neighbours differ in grey print and for colour-blind readers.
 var CategoryTable = []CategoryRow{
 	{Parameters, 0x204d8b, true,
 		"model weights. Weights that FSDP2 gathers from other ranks for a while are included."},
@@ -116,7 +116,7 @@ var precedence = func() map[Category]int {
 	return places
 }()
 
-// Precedence is the place of a category in [Categories]; unknown categories come last.
+// Precedence returns the index of a category in [Categories]; unknown categories come last.
 func Precedence(c Category) int {
 	if p, ok := precedence[c]; ok {
 		return p

@@ -1,7 +1,7 @@
 package schemas
 
-// Checkpoint is one row of checkpoints.parquet: torch's own counters of one device at one drain, and whether replay
-// agrees.
+// Checkpoint is one row of checkpoints.parquet: torch's own counters of one device at one drain, and whether the
+// replayed bytes equal them.
 type Checkpoint struct {
 	RunID  string `parquet:"run_id,dict"`   // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`     // the process's RANK, from 0
@@ -20,16 +20,18 @@ type Checkpoint struct {
 	ActiveBytes        int64 `parquet:"active_bytes"`         // allocated, and freed but awaited by a stream
 	RequestedBytes     int64 `parquet:"requested_bytes"`      // asked for: allocated without rounding
 
-	// Recorded says that the events up to here are in the journal. If Recorded is false, as between windows, there is
-	// nothing to replay. The replayed and the missing columns are then 0 and Agrees is false, without meaning.
+	// Recorded is true if the journal has the events up to this drain. If Recorded is false, as between windows, there
+	// is nothing to replay. The replayed and the missing columns are then 0 and Agrees is false, but these values mean
+	// nothing.
 	Recorded bool `parquet:"recorded"`
 
-	// The same bytes as replay computes them.
+	// The next three columns are the same bytes as replay computes them.
 	ReplayedAllocatedBytes     int64 `parquet:"replayed_allocated_bytes"`      // beside AllocatedBytes
 	ReplayedAllocatedPeakBytes int64 `parquet:"replayed_allocated_peak_bytes"` // beside AllocatedPeakBytes
 	ReplayedReservedBytes      int64 `parquet:"replayed_reserved_bytes"`       // beside ReservedBytes
 
-	// Events torch counted since recording began less events in the journal; 0 = lossless.
+	// The missing columns are the events that torch counted since recording began, minus the events in the journal; 0 =
+	// no event is lost.
 	MissingAllocs         int64 `parquet:"missing_allocs"`          // events
 	MissingFreeRequests   int64 `parquet:"missing_free_requests"`   // events
 	MissingFreeCompletes  int64 `parquet:"missing_free_completes"`  // events
@@ -39,15 +41,15 @@ type Checkpoint struct {
 	Agrees  bool  `parquet:"agrees"`   // replayed bytes equal torch's, and no event is missing
 }
 
-// ReasonOOM is the reason of the drain after a request that failed for want of memory.
+// ReasonOOM is the reason of the drain after a request that failed because memory was short.
 const ReasonOOM = "oom"
 
 // ReasonWindow is the reason of the drain that opens a window: such a drain has no events, only the allocator's own
 // list of blocks.
 const ReasonWindow = "window"
 
-// ReasonLost is the reason of the drain that follows one in which other threads' events may have been lost. A drain
-// with ReasonLost has no events, only the allocator's list of blocks, from which the replay goes on.
+// ReasonLost is the reason of a drain that follows a drain in which other threads' events may have been lost. A drain
+// with ReasonLost has no events, only the allocator's list of blocks, from which the replay continues.
 const ReasonLost = "lost"
 
 // Checkpoints is checkpoints.parquet.

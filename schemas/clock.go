@@ -4,8 +4,8 @@ package schemas
 // that joins events with samples by time.
 type EventClock struct {
 	Rank, Device int32 // the process's RANK, from 0
-	// TimeNS[i] is the time of the event with seq i+1: Unix time of the host, which torch makes of the CPU's counter
-	// at each drain, to the microsecond. Neighbouring times may be equal. Across a drain, times may be some
-	// microseconds out of order.
+	// TimeNS[i] is the time of the event with seq i+1: Unix time of the host, which torch makes of the CPU's counter at
+	// each drain, to the microsecond. Neighbouring times may be equal. The times before and after a drain may be out of
+	// order by some microseconds.
 	TimeNS []int64 // ns
 }

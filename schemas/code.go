@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// MainModule is the module that a script is.
+// MainModule is the name under which Python runs a script as a module.
 const MainModule = "__main__"
 
-// Code (in run.json) is the user's own Python code that a run executed: its scripts, and the modules that they
-// imported from their repository or from a folder that the user named. Installed packages do not belong to a run's
-// code. Only recorded processes report.
+// Code (in run.json) is the user's own Python code that a run executed: its scripts, and the modules that they imported
+// from their repository or from a folder that the user named. Installed packages do not belong to a run's code. Only
+// recorded processes report their code.
 type Code struct {
 	// Digest covers the names and contents of all files: equal digests mean equal code. Digest is null if the content
 	// of a file is not known.

@@ -24,7 +24,7 @@ type Config struct {
 	Check GateConfig
 }
 
-// GateConfig has the thresholds of "dpsight check" that its command line does not give.
+// GateConfig has the thresholds of "dpsight check" that apply if the command line does not give others.
 type GateConfig struct {
 	Floor      ConfigValue
 	Thresholds []ConfigThreshold // in the order of the file, the thresholds for all experiments first
@@ -37,8 +37,8 @@ type ConfigThreshold struct {
 	Ratio      ConfigValue
 }
 
-// ConfigValue is a value of a file with its place there, as "dpsight.yaml:7". Text is empty if the file sets no
-// value.
+// ConfigValue is a value from a configuration file with its place in the file, such as "dpsight.yaml:7". Text is empty
+// if the file sets no value.
 type ConfigValue struct{ Text, Place string }
 
 // FindConfig reads the named file or, without a name, the [ConfigFile] of the current folder. If the current folder
@@ -119,7 +119,7 @@ func (r configReader) mapping(n *yaml.Node, known map[string]func(*yaml.Node) er
 	})
 }
 
-// pairs reads a mapping, whose keys differ.
+// pairs reads a mapping, and returns an error if a key occurs twice.
 func (r configReader) pairs(n *yaml.Node, read func(key, value *yaml.Node) error) error {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

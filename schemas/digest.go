@@ -10,18 +10,18 @@ import (
 	"path/filepath"
 )
 
-// A document of a store ends with a digest of everything before it. The digests of a run's tables are in the
-// document that was written with them: ingest.json for tables that ingest makes, run.json for the collector's
-// samples. Nothing outside a document knows its digest, so a program can rewrite one document without changing
-// others. Documents and tables of older versions have no digests.
+// A document of a store ends with a digest of everything before it. The digests of a run's tables are in the document
+// that was written with them: ingest.json for tables that ingest makes, run.json for the collector's samples. No
+// document stores the digest of another document, so a program can rewrite one document without changing others.
+// Documents and tables of older versions have no digests.
 
 // digestLine begins the last line of a document that has a digest.
 const digestLine = ",\n  \"digest\": \"sha256:"
 
-// digestEnd is what comes after the digest.
+// digestEnd is the text after the digest, with which a document ends.
 const digestEnd = "\"\n}\n"
 
-// A DamagedError says that a file is not what dpsight wrote.
+// A DamagedError says that a file's content is no longer what dpsight wrote.
 type DamagedError struct {
 	File   string // base name
 	Reason string
@@ -30,10 +30,10 @@ type DamagedError struct {
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Reason) }
 
-// Hint says what to do about the damaged file.
+// Hint returns advice on what to do about the damaged file.
 func (e *DamagedError) Hint() string { return e.Advice }
 
-// encodeSigned writes a document with its digest.
+// encodeSigned writes v as JSON, followed by its digest.
 func encodeSigned(w io.Writer, v any) error {
 	var b bytes.Buffer
 	if err := encodeDocument(&b, v); err != nil {
@@ -47,7 +47,7 @@ func encodeSigned(w io.Writer, v any) error {
 	return err
 }
 
-// Signed is a document with its digest; b has none.
+// Signed returns the document b, which has no digest, with its digest.
 func Signed(b []byte) ([]byte, error) {
 	body, ok := bytes.CutSuffix(b, []byte("\n}\n"))
 	if !ok {
@@ -70,7 +70,7 @@ func checkDocument(name string, b []byte) (has bool, err error) {
 	return has, nil
 }
 
-// adviceOn says what to do about a damaged document.
+// adviceOn returns advice on what to do about a damaged document.
 func adviceOn(name string) string {
 	if name == IngestReportFile {
 		return "dpsight ingest --again makes it and the tables again"
@@ -78,7 +78,7 @@ func adviceOn(name string) string {
 	return "bring it back from a copy; dpsight's documents are not to be changed by hand"
 }
 
-// signed takes a document with a digest apart.
+// signed splits a document into its text and its digest. ok is false if the document has no digest.
 func signed(b []byte) (body []byte, digest string, ok bool) {
 	b, ok = bytes.CutSuffix(b, []byte(digestEnd))
 	if n := len(b) - 2*sha256.Size; ok && n >= 0 {
@@ -111,7 +111,7 @@ func TableDigests(dir string, names ...string) (map[string]string, error) {
 	return digests, nil
 }
 
-// digestOfFile is "sha256:" and 64 hexadecimal digits.
+// digestOfFile returns a file's SHA-256 as "sha256:" and 64 hexadecimal digits.
 func digestOfFile(path string) (string, error) {
 	f, err := OpenRegular(path)
 	if err != nil {
@@ -146,7 +146,7 @@ func CheckTables(dir string, digests map[string]string, names ...string) error {
 	return nil
 }
 
-// adviceOnTable says what to do about a damaged table.
+// adviceOnTable returns advice on what to do about a damaged table.
 func adviceOnTable(name string) string {
 	if Sampled(name) {
 		return "bring it back from a copy: nothing makes it again"

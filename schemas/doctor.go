@@ -19,8 +19,8 @@ type DoctorCheck struct {
 	Hint   string `json:"hint"` // what to do when it is not OK
 }
 
-// TorchFeature is one thing without a public name that the agent uses in torch, and whether that thing works in the
-// installed torch.
+// TorchFeature is one private function or attribute of torch that the agent uses, and whether it works in the installed
+// torch.
 type TorchFeature struct {
 	Name    string `json:"name"`
 	OK      bool   `json:"ok"`
@@ -30,7 +30,7 @@ type TorchFeature struct {
 	Error   string `json:"error"`   // what the probe raised, "" = nothing
 }
 
-// Missing names what recording needs and the machine lacks.
+// Missing returns the names of the checks that failed although recording needs them.
 func (d *Doctor) Missing() []string {
 	var names []string
 	for _, c := range d.Checks {

@@ -1,7 +1,7 @@
 package schemas
 
-// An Action is what the allocator did. Actions are stored as small integers, since strings would halve the write
-// speed of events.parquet.
+// An Action is the kind of an allocator event. Actions are stored as small integers, since strings would halve the
+// write speed of events.parquet.
 type Action uint8
 
 // The allocator's actions, in torch's own words.
@@ -18,9 +18,9 @@ const (
 	ActionOOM           Action = 9
 	ActionUserDefined   Action = 10
 	ActionAnnotate      Action = 11
-	// ActionGap is dpsight's own action: nothing was recorded between the event before it and the one after. The size
-	// of a gap is by how much reserved changed meanwhile. After a gap, the allocator's own list says which blocks are
-	// allocated.
+	// ActionGap is an action that torch does not have. It marks a gap: no events were recorded between the event before
+	// it and the event after it. The size of a gap is by how much reserved changed meanwhile. After a gap, the
+	// allocator's own list says which blocks are allocated.
 	ActionGap Action = 12
 )
 
@@ -34,8 +34,8 @@ func (a Action) String() string {
 	return actionNames[0]
 }
 
-// ParseAction is the inverse of [Action.String]. Unknown words give [ActionUnknown]. torch's older "free" is a
-// completed free.
+// ParseAction is the inverse of [Action.String]. Unknown words give [ActionUnknown]. "free", which older versions of
+// torch write, is a completed free.
 func ParseAction(s string) Action {
 	for i, n := range actionNames[:ActionGap] { // torch has no gaps
 		if n == s {
@@ -48,9 +48,9 @@ func ParseAction(s string) Action {
 	return ActionUnknown
 }
 
-// EventColumns holds the allocator events of one device, in order, with one column for each field. Row i is the
-// event with seq i+1. All columns have the same length. An optional column may be empty, and all its values are
-// then 0. Replay and join read millions of events, but only two columns at a time, so columns are faster than rows.
+// EventColumns holds the allocator events of one device, in order, with one column for each field. Row i is the event
+// with seq i+1. All columns have the same length. An optional column may be empty, and all its values are then 0. The
+// packages replay and join read millions of events, but few columns at a time, so columns are faster than rows.
 type EventColumns struct {
 	Action []Action
 	Addr   []uint64 // for an oom event: the bytes free on the device
@@ -63,7 +63,7 @@ type EventColumns struct {
 	Line   []uint32 // number of the line that the event's thread was on, or that made its node; 0 = none; may be empty
 }
 
-// Len is the number of events.
+// Len returns the number of events.
 func (e *EventColumns) Len() int { return len(e.Action) }
 
 // Append adds one event.
@@ -91,7 +91,7 @@ func set[T uint32 | uint64](column *[]T, i int, v T, e *EventColumns) {
 	(*column)[i] = v
 }
 
-// padded is a column that may be empty, as long as the others and with as much room.
+// padded returns a column that may be empty, extended with zeros to the length and capacity of the other columns.
 func padded[T any](column []T, e *EventColumns) []T {
 	if cap(column) < e.Len() {
 		column = append(make([]T, 0, cap(e.Action)), column...)
@@ -109,13 +109,13 @@ func (e *EventColumns) SetPool(i int, pool uint64) { set(&e.Pool, i, pool, e) }
 // SetLine sets the line of event i.
 func (e *EventColumns) SetLine(i int, line uint32) { set(&e.Line, i, line, e) }
 
-// StreamOf is the stream of event i.
+// StreamOf returns the stream of event i.
 func (e *EventColumns) StreamOf(i int) uint64 { return valueOf(e.Stream, i) }
 
-// PoolOf is the private pool of event i.
+// PoolOf returns the private pool of event i.
 func (e *EventColumns) PoolOf(i int) uint64 { return valueOf(e.Pool, i) }
 
-// LineOf is the line of event i, 0 = none.
+// LineOf returns the line of event i; 0 = none.
 func (e *EventColumns) LineOf(i int) uint32 { return valueOf(e.Line, i) }
 
 func valueOf[T uint32 | uint64](column []T, i int) T {
@@ -125,8 +125,8 @@ func valueOf[T uint32 | uint64](column []T, i int) T {
 	return 0
 }
 
-// Part returns the events from one index to before another. The part shares memory with e, but appending to the part
-// does not change e.
+// Part returns the events with indexes from from up to, but not including, to. The part shares memory with e, but
+// appending to the part does not change e.
 func (e *EventColumns) Part(from, to int) EventColumns {
 	return EventColumns{Action: part(e.Action, from, to), Addr: part(e.Addr, from, to), Size: part(e.Size, from, to),
 		Stream: part(e.Stream, from, to), TimeNS: part(e.TimeNS, from, to), Mark: part(e.Mark, from, to),
@@ -154,7 +154,7 @@ func (e *EventColumns) AppendAll(o *EventColumns) {
 	appendAll(&e.Line, o.Line, n, e)
 }
 
-// appendAll adds the values of a column that may be empty, before which there were n events.
+// appendAll appends the values of a column that may be empty. n is the number of events before the new ones.
 func appendAll[T any](column *[]T, more []T, n int, e *EventColumns) {
 	if len(*column) > 0 || len(more) > 0 {
 		*column = padded(*column, e)

@@ -8,16 +8,16 @@ import (
 // ReportFiles is the name of the file beside a report that lists the report's files, one per line.
 const ReportFiles = ".dpsight-report"
 
-// A ForeignError says that a file which dpsight did not write is in the way.
+// A ForeignError says that dpsight would replace a file that it did not write.
 type ForeignError struct{ Path string }
 
 func (e *ForeignError) Error() string { return e.Path + " is there, and dpsight did not write it" }
 
-// Hint says what helps.
+// Hint returns advice on how to write the output nevertheless.
 func (e *ForeignError) Hint() string { return "name another file, or write over it with --force" }
 
-// CheckOwn returns an error if path exists, has content and is not dpsight's own according to own. CheckOwn protects
-// files that other programs wrote from being replaced.
+// CheckOwn returns an error if the file at path has content and own reports that dpsight did not write it. CheckOwn
+// protects the files of other programs from being replaced.
 func CheckOwn(path string, own func(path string) bool) error {
 	info, err := os.Stat(path)
 	switch {

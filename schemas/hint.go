@@ -2,7 +2,7 @@ package schemas
 
 import "errors"
 
-// WithHint adds to an error what to do about it, which the command line prints in a line of its own.
+// WithHint adds advice to an error on what to do about it. The command line prints the advice in a separate line.
 func WithHint(err error, hint string) error { return &hintedError{err, hint} }
 
 type hintedError struct {
@@ -12,10 +12,10 @@ type hintedError struct {
 
 func (e *hintedError) Unwrap() error { return e.error }
 
-// Hint is what to do about the error.
+// Hint returns the advice on what to do about the error.
 func (e *hintedError) Hint() string { return e.hint }
 
-// Hint is the advice of an error that has any.
+// Hint returns the advice that an error carries, or "" if it carries none.
 func Hint(err error) string {
 	var with interface{ Hint() string }
 	if errors.As(err, &with) {

@@ -1,7 +1,7 @@
 package schemas
 
-// Holder is one row of holders.parquet: it says who keeps a block, as one look for holders found. A later row for the
-// same block replaces the earlier one. An unchanged result is not written again. Parameters, buffers, gradients and
+// Holder is one row of holders.parquet: what keeps a block, as one search for holders found. A later row for the same
+// block replaces the earlier row. An unchanged result is not written again. Parameters, buffers, gradients and
 // optimizer state have no row, except the parameters of models that an exception keeps.
 type Holder struct {
 	RunID   string       `parquet:"run_id,dict"`    // the run's id, as in run.json
@@ -21,7 +21,7 @@ type Holder struct {
 // agents.
 var Holders = Table[Holder]{Name: "holders", Version: 1}
 
-// HolderMoment says when a look for holders was.
+// HolderMoment says at which moment of the run a search for holders took place.
 type HolderMoment string
 
 // The moments.
@@ -32,7 +32,7 @@ const (
 	HeldAtSurvey HolderMoment = "survey" // between two lines of the script
 )
 
-// HolderKind says how a block is kept.
+// HolderKind says what kind of reference keeps a block.
 type HolderKind string
 
 // The kinds.

@@ -5,7 +5,7 @@ import "slices"
 // IngestedSchema is the version of [Ingested].
 const IngestedSchema = "dpsight.ingest/1"
 
-// Ingested is what "dpsight ingest --format json" prints: what became of each input.
+// Ingested is what "dpsight ingest --format json" prints: whether each input was ingested, already known or refused.
 type Ingested struct {
 	Schema string          `json:"schema"`
 	Inputs []IngestedInput `json:"inputs"`
@@ -26,7 +26,7 @@ type Remade struct {
 	Moved       []Moved `json:"moved"`        // devices not listed did not change
 }
 
-// Moved compares the composition of a device's peak before and after a run's tables were made again.
+// Moved is one figure of a device's peak, the total or a category, before and after a run's tables were made again.
 type Moved struct {
 	Rank        int32     `json:"rank"`         // the process's RANK, from 0
 	Device      string    `json:"device"`       // "cuda:0"
@@ -35,14 +35,14 @@ type Moved struct {
 	AfterBytes  int64     `json:"after_bytes"`  // bytes
 }
 
-// The states of an input.
+// The values of [IngestedInput.State].
 const (
 	IngestNew     = "new"
 	IngestKnown   = "known"   // ingested before, and left alone
 	IngestRefused = "refused" // nothing was written
 )
 
-// IngestedInput is a snapshot or a run folder.
+// IngestedInput is the result for one input, a snapshot or a run folder.
 type IngestedInput struct {
 	Path   string   `json:"path"`
 	RunIDs []string `json:"run_ids"`
@@ -50,18 +50,18 @@ type IngestedInput struct {
 	Again  bool     `json:"again"`  // the run had tables before, and has new ones
 	Reason *string  `json:"reason"` // why it was refused, else null
 	Hint   string   `json:"-"`      // what to do about that, if known
-	// Warnings are the report's warnings about an imported snapshot: how reliable its figures are.
+	// Warnings are the warnings of the ingest report about an imported snapshot, on how reliable its figures are.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// AddDir adds the folder of a run, once: snapshots of several ranks share one run.
+// AddDir adds a run's folder unless it is already listed: snapshots of several ranks share one run.
 func (d *Ingested) AddDir(dir string) {
 	if !slices.Contains(d.Dirs, dir) {
 		d.Dirs = append(d.Dirs, dir)
 	}
 }
 
-// Refused are the inputs that were refused.
+// Refused returns the inputs that were refused.
 func (d *Ingested) Refused() []IngestedInput {
 	var out []IngestedInput
 	for _, in := range d.Inputs {

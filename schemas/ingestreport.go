@@ -11,8 +11,8 @@ const IngestReportFile = "ingest.json"
 // IngestReportSchema is the version that this package writes.
 const IngestReportSchema = "dpsight.ingested/2"
 
-// undigestedReport is the version before [IngestReportSchema]. Its reports, which are read too, have no digests and
-// no verdict bounded.
+// undigestedReport is the version before [IngestReportSchema]. Reports of this version can still be read. They have no
+// digests and no verdict bounded.
 const undigestedReport = "dpsight.ingested/1"
 
 // IngestReport (ingest.json) is ingest's verdict on a run: whether the tables beside it are reliable.
@@ -28,17 +28,18 @@ type IngestReport struct {
 	Cost      []InstrumentCost `json:"instrument_cost"`
 	OOMs      []OOM            `json:"ooms"`
 	Metrics   []Metric         `json:"metrics"`
-	// Prediction is what the figures of a predicted run depend on; null for other runs, and in older reports.
+	// Prediction lists the unknown values and estimates on which the figures of a predicted run depend; null for other
+	// runs, and in older reports.
 	Prediction *Prediction `json:"prediction,omitempty"`
 	Warnings   []string    `json:"warnings"`
 	// Tables has the digests of the tables that were written with the report, by file name; null in reports of older
 	// versions.
 	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
-	// Gone lists tables that ingest wrote and that a reader no longer found beside the report, as file names.
+	// Gone lists the files of tables that ingest wrote and that a reader did not find beside the report.
 	Gone []string `json:"-"`
 }
 
-// DeviceVerdict is the proof for one rank and device.
+// DeviceVerdict is the result of the conservation check for one device of one rank, with its peaks.
 type DeviceVerdict struct {
 	Rank    int32  `json:"rank"`    // the process's RANK, from 0
 	Device  int32  `json:"device"`  // torch's ordinal, from 0
@@ -50,7 +51,8 @@ type DeviceVerdict struct {
 	MissingEvents int64 `json:"missing_events"` // that torch counted and the journal has not
 	AmbiguousTags int64 `json:"ambiguous_tags"` // tags that fit several blocks
 	UnboundTags   int64 `json:"unbound_tags"`   // tags of an address that no traced block ever had
-	// DifferingBlocks counts blocks of the allocator's last own list that replay has differently.
+	// DifferingBlocks counts the blocks in the allocator's last list of its blocks that differ from the replayed
+	// blocks.
 	DifferingBlocks    int64 `json:"differing_blocks"`     // number of blocks
 	PeakSeq            int64 `json:"peak_seq"`             // first event at the highest allocated
 	PeakAllocatedBytes int64 `json:"peak_allocated_bytes"` // replayed
@@ -61,22 +63,22 @@ type DeviceVerdict struct {
 	// by torch's counter, or from an imported file of figures; null = not reported
 	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
 	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"` // by torch's counter; null = not reported
-	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null if only
-	// a bare step reached that height.
+	// InstrumentedPeakSeq is the first event in set-up or in an instrumented step at which the allocated is as high as
+	// the peak; null if only a bare step reached this height.
 	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"` // an event
-	// BareSteps says where the categories of steps without tags come from. For a long recording, BareSteps lists the
-	// first thousand of them, and the step of the peak.
+	// BareSteps says where the categories of steps without tags come from. For a long recording, BareSteps lists only
+	// the first thousand of these steps, and the step of the peak.
 	BareSteps []BareStep `json:"bare_steps,omitempty"`
 }
 
-// How a bare step resembles the instrumented step that its categories come from.
+// The values of [BareStep.How]: how a bare step resembles the instrumented step from which its categories come.
 const (
 	LikeExact  = "exact"  // the same allocations
 	LikeScaled = "scaled" // the same allocations in other sizes: another batch
 	LikeParts  = "parts"  // put together from parts of several instrumented steps
 )
 
-// BareStep is a step without tags.
+// BareStep says from which instrumented step the categories of a step without tags come.
 type BareStep struct {
 	Step int64 `json:"step"` // from 0
 	// the instrumented step that its categories come from; null = none allocated alike
@@ -87,7 +89,7 @@ type BareStep struct {
 	Known int64 `json:"blocks_from_like"`
 }
 
-// RankVerdict is the state of one rank's journal.
+// RankVerdict describes the state of one rank's journal.
 type RankVerdict struct {
 	Rank   int32 `json:"rank"`   // the process's RANK, from 0
 	Marks  int64 `json:"marks"`  // records read
@@ -96,11 +98,12 @@ type RankVerdict struct {
 	Torn       bool   `json:"torn"`
 	TornReason string `json:"torn_reason,omitempty"`
 	Complete   bool   `json:"complete"` // the agent wrote its last frame
-	// FailedHooks are the hooks of the agent that failed and were taken out; the allocator's events went on.
+	// FailedHooks are the hooks of the agent that failed and were removed. Recording of the allocator's events
+	// continued, unless a failure is fatal.
 	FailedHooks []FailedHook `json:"failed_hooks,omitempty"`
 }
 
-// FailedHook is a hook of the agent that failed. What a failed hook would have observed is unknown from then on.
+// FailedHook is a hook of the agent that failed. From then on, what the hook would have observed is unknown.
 type FailedHook struct {
 	Hook  string `json:"hook"`  // as the agent names it: "the forward hook"
 	Error string `json:"error"` // one line
@@ -123,7 +126,7 @@ func (r *IngestReport) Silenced() *FailedHook {
 	return nil
 }
 
-// lostWith says, for each hook of the agent, what is unknown from the moment at which it failed.
+// lostWith says, for each hook of the agent, which facts are unknown once the hook has failed.
 var lostWith = map[string]string{
 	"following the script's lines":                "the lines of what is allocated from there are not known",
 	"the forward hook":                            "forward passes and their modules are not known from there",
@@ -165,7 +168,7 @@ var lostWith = map[string]string{
 	"asking the phantom GPU why the script exits": "the read that may be why the script failed is not known",
 }
 
-// Words say that the hook failed, where, and what is lost with it.
+// Words returns a sentence that says which hook failed, in which step, and which facts are lost.
 func (f *FailedHook) Words() string {
 	where := "before the first step"
 	if f.Step >= 0 {
@@ -183,7 +186,7 @@ func (f *FailedHook) Words() string {
 	return fmt.Sprintf("%s failed %s (%s): %s", f.Hook, where, f.Error, lost)
 }
 
-// StepDerivation says how steps were found.
+// StepDerivation says by which rule the steps of a rank were found.
 type StepDerivation struct {
 	Rule       string `json:"rule"`       // "optimizer", "dpsight.step" or "backward"
 	Derived    int64  `json:"derived"`    // steps found
@@ -197,28 +200,29 @@ type InstrumentCost struct {
 	DrainNS    int64 `json:"drain_ns"`    // wall time in drains
 	RecordedNS int64 `json:"recorded_ns"` // wall time from the first mark to the last
 	Marks      int64 `json:"marks"`       // how many
-	// Median step times (GPU time if measured, else wall time); null if the run has no step of that kind.
+	// BareStepNS and InstrumentedStepNS are median step times (GPU time if measured, else wall time); null if the run
+	// has no step of that kind.
 	BareStepNS         *int64 `json:"bare_step_ns"`         // ns
 	InstrumentedStepNS *int64 `json:"instrumented_step_ns"` // ns
 	// InstrumentNS is what instrumentation adds to a step if batches vary: the difference of the median times per
-	// sample, for a bare step of median size. InstrumentNS is null if all batches have one size, or if the script
+	// sample, for a bare step of median size. InstrumentNS is null if all batches have the same size, or if the script
 	// does not report samples.
 	InstrumentNS *int64 `json:"instrument_ns,omitempty"` // ns
-	// How many steps after warm-up the medians cover, how many of all steps have events, and in how many windows.
-	// Older reports have 0 for each.
+	// BareSteps and InstrumentedSteps count the steps after warm-up that the medians cover. RecordedSteps counts all
+	// steps with events, and Windows the windows that they lie in. Older reports have 0 for each.
 	BareSteps         int64 `json:"bare_steps,omitempty"`         // how many
 	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"` // how many
 	RecordedSteps     int64 `json:"recorded_steps,omitempty"`     // how many
 	Windows           int64 `json:"windows,omitempty"`            // how many
 	// how many after warm-up; see [Captured]; no median includes them
 	CapturedSteps int64 `json:"captured_steps,omitempty"`
-	// LinesNS is what following the script's lines took: LineEvents times the cost of one, which is measured when
-	// CUDA is initialised. LinesNS is null if no lines were followed, and in older reports.
+	// LinesNS is the estimated time that following the script's lines took: LineEvents times the cost of one event,
+	// which is measured when CUDA is initialised. LinesNS is null if no lines were followed, and in older reports.
 	LinesNS    *int64 `json:"lines_ns,omitempty"`    // ns
 	LineEvents int64  `json:"line_events,omitempty"` // how many
 }
 
-// OOM is one out-of-memory event, fatal or caught.
+// OOM is one request for memory that failed because memory was short, whether it ended the run or not.
 type OOM struct {
 	Rank            int32 `json:"rank"`              // the process's RANK, from 0
 	Device          int32 `json:"device"`            // torch's ordinal, from 0
@@ -232,21 +236,22 @@ type OOM struct {
 	Phase      string `json:"phase"`
 	Module     string `json:"module"`
 	Fatal      bool   `json:"fatal"`
-	// EndUnknown: it is unknown whether this ended the run, as for an imported trace or an attached process.
+	// EndUnknown is true if it is unknown whether the failed request ended the run, as for an imported trace or an
+	// attached process.
 	EndUnknown bool `json:"end_unknown,omitempty"`
 	// Raised says, for a convolution's request, whether the error reached Python, where the script could catch it. If
-	// not, torch itself handled it: it tries cuDNN's algorithms in turn and takes the first whose workspace is
-	// available. Raised is null for all other requests, and in recordings of older agents.
+	// not, torch itself handled the error: torch tries cuDNN's algorithms in turn and takes the first whose workspace
+	// is available. Raised is null for all other requests, and in recordings of older agents.
 	Raised *bool `json:"raised,omitempty"`
-	// Line is the line of the script that asked, in lines.parquet, from 1; 0 = it is not known.
+	// Line is the number, in lines.parquet, of the line of the script that made the request, from 1; 0 = not known.
 	Line int64 `json:"line_id,omitempty"`
 }
 
-// Absorbed reports whether torch itself recovered from the failed request, so that the script lacks nothing.
+// Absorbed reports whether torch itself recovered from the failed request, so that the script did not notice it.
 func (o *OOM) Absorbed() bool { return !o.Fatal && o.Raised != nil && !*o.Raised }
 
-// FailuresUnread reports whether nobody has looked for requests that failed for want of memory. Version 1 of
-// ingest.json did not read failed requests in imported traces.
+// FailuresUnread reports whether the report cannot say if requests for memory failed: version 1 of ingest.json did not
+// read failed requests in imported traces.
 func (r *IngestReport) FailuresUnread(m *Manifest) bool {
 	return m.Import != nil && r.Schema == undigestedReport
 }

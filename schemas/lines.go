@@ -1,6 +1,6 @@
 package schemas
 
-// Line is one row of lines.parquet: one line of the user's own code that was reached while lines were followed.
+// Line is one row of lines.parquet: one line of the user's own code that was executed while the agent followed lines.
 type Line struct {
 	RunID    string `parquet:"run_id,dict"`   // the run's id, as in run.json
 	Rank     int32  `parquet:"rank,dict"`     // the process's RANK, from 0
@@ -8,8 +8,8 @@ type Line struct {
 	File     string `parquet:"file,dict"`     // as in [CodeFile]; a whole path if the file is not listed there
 	Number   int64  `parquet:"line,dict"`     // in the file, from 1
 	Function string `parquet:"function,dict"` // that it is in: "Block.forward"
-	// Text is the text of the line, if the reader has the file with the contents that ran. Text is no column of the
-	// table.
+	// Text is the text of the line, if the reader has the file with the same content as at run time. Text is no column
+	// of the table.
 	Text string `parquet:"-"`
 }
 

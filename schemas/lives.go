@@ -1,15 +1,15 @@
 package schemas
 
-// Lives are the blocks of one device with their owners, in columns. Lives hold what sums of bytes by category need
-// for millions of blocks, in a tenth of the memory of [Allocation] and [Owner]. Lives lack the names and modules of
-// owners.
+// Lives has the blocks of one device with their owners, in columns. It has only the data that sums of bytes by category
+// need, and takes about a tenth of the memory of [Allocation] and [Owner]. Lives lacks the names and modules of owners.
 type Lives struct {
 	Rank, Device int32 // whose blocks they are
-	// By block, in order of AllocID from 1. Event numbers are below 2^32. An end of 0 means none.
+	// The columns by block, in order of AllocID from 1. Event numbers are below 2^32. A FreeSeq of 0 means that the
+	// block was not freed.
 	AllocSeq, FreeSeq []uint32
 	Requested, Block  []int64       // bytes
 	Open              map[int]int64 // by block: [Allocation].OpenBytes where it is not null
-	// Block i's owners are those from OwnersFrom[i] to before OwnersFrom[i+1].
+	// The owners of block i have the indexes from OwnersFrom[i] up to, but not including, OwnersFrom[i+1].
 	OwnersFrom       []uint32
 	Place            []uint8  // of the category in [Categories]
 	Evidence         []uint8  // index in Evidences
@@ -27,7 +27,7 @@ func (l *Lives) HoldsAt(k uint32, seq int64) bool {
 	return int64(l.BeginSeq[k]) <= seq && (l.EndSeq[k] == 0 || int64(l.EndSeq[k]) > seq)
 }
 
-// CategoryPlace returns the category's place in [Categories]. An unknown category counts as other.
+// CategoryPlace returns the category's index in [Categories]. An unknown category counts as other.
 func CategoryPlace(c Category) int {
 	if p := Precedence(c); p < len(Categories) {
 		return p

@@ -5,19 +5,19 @@ import (
 	"os"
 )
 
-// ErrLocked says that another process, or another part of this one, holds a lock.
+// ErrLocked says that another process, or another part of this process, holds the lock.
 var ErrLocked = errors.New("another dpsight is writing it")
 
-// A Lock keeps other dpsight processes from rewriting a folder or file. A lock ends with its process, however the
-// process ends, so no lock can be stale. Locks are advisory: readers take none, since dpsight replaces files as a
-// whole.
+// A Lock keeps other dpsight processes from rewriting a folder or file. The operating system releases the lock when its
+// process ends in any way, so no lock can be stale. Locks are advisory: readers take none, since dpsight replaces files
+// as a whole.
 type Lock struct {
 	held    os.FileInfo // nil where locks are not of the path itself
 	release func()
 }
 
-// Holds reports whether path still names the locked file: the lock's last holder may have removed the file between
-// the opening and the locking.
+// Holds reports whether path still names the locked file: the lock's previous holder may have removed the file after it
+// was opened here and before it was locked.
 func (l *Lock) Holds(path string) bool {
 	st, err := os.Lstat(path)
 	return l.held == nil || err == nil && os.SameFile(l.held, st)

@@ -11,7 +11,8 @@ const ManifestFile = "run.json"
 // ManifestSchema is the version that this package writes.
 const ManifestSchema = "dpsight.run/2"
 
-// undigestedManifest is the version before [ManifestSchema]. Its manifests, which are read too, have no digests.
+// undigestedManifest is the version before [ManifestSchema]. Manifests of this version can still be read, and have no
+// digests.
 const undigestedManifest = "dpsight.run/1"
 
 // Manifest (run.json) says what was run, where, and how it ended. collect writes it (or ingest, for an imported
@@ -28,13 +29,12 @@ type Manifest struct {
 	Status  string   `json:"status"`
 	// Reason is one line that says why Status is not ok.
 	Reason string `json:"reason,omitempty"`
-	// Interrupted is set if the collector was told to stop. If Interrupted is set, how the experiment would have
-	// ended is not known.
+	// Interrupted is true if the collector was told to stop. It is then not known how the experiment would have ended.
 	Interrupted bool     `json:"interrupted,omitempty"`
 	ExitCode    *int     `json:"exit_code"` // null = ended by a signal, or not known
 	Signal      *string  `json:"signal"`
 	Command     []string `json:"command"`
-	// Params are the experiment's parameters, free of form; the values are JSON scalars.
+	// Params are the experiment's parameters. They have no fixed names; the values are JSON scalars.
 	Params map[string]any `json:"params"`
 	// Bare is true for a bare run, which has counters and timers but no allocator events.
 	Bare        bool         `json:"bare"`
@@ -53,18 +53,18 @@ type Manifest struct {
 	Code      *Code      `json:"code,omitempty"`
 	Isolation *Isolation `json:"isolation"`
 	Collector Collector  `json:"collector"`
-	// Attached says how a process that dpsight did not start was recorded; null for all others.
+	// Attached says how a process that dpsight did not start was recorded; null for all other runs.
 	Attached *Attached `json:"attached,omitempty"`
 	// Import names the source file of an imported run.
 	Import   *Import  `json:"import"`
 	Warnings []string `json:"warnings"`
-	// Tables has the digests of the tables that the collector wrote, by file name; null in older manifests, and if
-	// the collector did not see the end of the run.
+	// Tables has the digests of the tables that the collector wrote, by file name. Tables is null in older manifests,
+	// and if the collector did not see the end of the run.
 	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
 }
 
-// Attached describes a run that dpsight.attach() wrote. The process of an attached run went on, and may have written
-// other runs.
+// Attached describes a run that dpsight.attach() wrote. The process of an attached run continued afterwards, and may
+// have written further runs.
 type Attached struct {
 	Reason       string `json:"reason"`        // why it was written: a request that failed, dpsight.dump(), a signal
 	PID          int    `json:"pid"`           // as the process itself knows it
@@ -72,8 +72,8 @@ type Attached struct {
 	Events       int64  `json:"events"`        // of the allocator, that torch keeps at most
 	RingBytes    int64  `json:"ring_bytes"`    // of host memory, that they take at most
 	JournalBytes int64  `json:"journal_bytes"` // at which recording begins again
-	// UntracedBytes is what was allocated when recording began. Models and Optimizers count those whose tensors were
-	// tagged at that moment.
+	// UntracedBytes are the bytes that were allocated when recording began. Models and Optimizers count the models and
+	// optimizers whose tensors were tagged at that moment.
 	UntracedBytes int64 `json:"untraced_bytes"`
 	Models        int   `json:"models"`     // how many
 	Optimizers    int   `json:"optimizers"` // how many
@@ -82,23 +82,24 @@ type Attached struct {
 // SampledTables are the tables that the collector writes.
 func SampledTables() []string { return []string{Samples.File(), HostSamples.File()} }
 
-// Sampled reports whether the file is one of [SampledTables]. No command can make a sampled table again.
+// Sampled reports whether the file is one of [SampledTables]. No command can make such a table again, since the journal
+// does not have its data.
 func Sampled(file string) bool { return slices.Contains(SampledTables(), file) }
 
-// Undigested reports whether files of the run have no digests, so that nothing tells when they are damaged: an older
-// version recorded it, or made its tables. The report may be nil.
+// Undigested reports whether files of the run have no digests, so that damage to them cannot be noticed. That is so if
+// an older version recorded the run or made its tables. The report may be nil.
 func Undigested(m *Manifest, r *IngestReport) bool {
 	return m.Schema == undigestedManifest || r != nil && r.Schema == undigestedReport
 }
 
-// SuiteRef places a run in its suite.
+// SuiteRef says which run of which suite a run is.
 type SuiteRef struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
 	Key        string `json:"key"`        // hash of the experiment's content
 	Repetition int    `json:"repetition"` // from 0
 	// Search is true for the suite of a predict --vary search. Runs of such a suite are trials. Commands that select
-	// runs leave a trial out unless the user names it, or unless there is nothing else.
+	// runs leave out a trial unless the user names it, or unless there are only trials.
 	Search bool `json:"search,omitempty"`
 }
 
@@ -112,7 +113,7 @@ type Host struct {
 	MemoryBytes int64  `json:"memory_bytes"` // of the machine
 }
 
-// GPU is one device as NVML names it, or the phantom's profile.
+// GPU is one GPU as NVML describes it, or as the profile of the phantom GPU does.
 type GPU struct {
 	Index      int    `json:"index"` // NVML's, from 0
 	Name       string `json:"name"`
@@ -127,7 +128,8 @@ type Interpreter struct {
 	Chosen string `json:"chosen"`
 }
 
-// Environment is what the agent saw inside the experiment's process. Absent facts are null.
+// Environment has the versions and settings that the agent read inside the experiment's process. Unknown values are
+// null.
 type Environment struct {
 	Python            string            `json:"python"`
 	Torch             string            `json:"torch"`
@@ -146,7 +148,7 @@ type Environment struct {
 	Variables         map[string]string `json:"variables"` // the few environment variables that change memory or speed
 }
 
-// Privacy is the configuration seen at make_private or DPOptimizer.
+// Privacy is the DP configuration that the agent saw when the script called make_private or made a DPOptimizer.
 type Privacy struct {
 	NoiseMultiplier *float64 `json:"noise_multiplier"` // standard deviation of the noise over MaxGradNorm
 	MaxGradNorm     *float64 `json:"max_grad_norm"`    // L2 norm that gradients are clipped to
@@ -171,8 +173,8 @@ type Git struct {
 
 // Isolation describes the devices before the run.
 type Isolation struct {
-	// Verified is set if no other process was on the devices, their memory was back at its idle level, their clocks
-	// were not throttled, and all of this could be checked.
+	// Verified is true if no other process was on the devices, their memory was at its idle level, their clocks were
+	// not throttled, and all of this could be checked.
 	Verified bool   `json:"verified"`
 	Reason   string `json:"reason,omitempty"` // why it is not
 	// IdleBytes is the device memory in use before the run, as NVML counts it.
@@ -182,15 +184,15 @@ type Isolation struct {
 	// ThrottleReasons is NVML's mask, of all devices together (see [ThrottleNames]); null if NVML does not state
 	// it.
 	ThrottleReasons *int64 `json:"throttle_reasons"` // bits
-	// WaitedNS is how long the run waited for idle devices, Polls how often the collector slept in between.
+	// WaitedNS is how long the run waited for idle devices. Polls is how often the collector slept between its checks.
 	WaitedNS int64 `json:"waited_ns"` // ns
 	Polls    int   `json:"polls"`     // how many
 	// CooldownNS is the pause between finding the devices idle and the run.
 	CooldownNS int64 `json:"cooldown_ns"` // ns
 }
 
-// Collector describes the instrument outside the experiment's process, and its cost. If one collector records several
-// runs at the same time, each run's CPU time is that of all these runs.
+// Collector describes the process that recorded the run from outside, and its cost. If one collector records several
+// runs at the same time, the CPU time in each run's manifest is for all these runs together.
 type Collector struct {
 	Version string `json:"version"`
 	// Built says which code recorded the run; null if an older version recorded the run, and for an imported file.
@@ -213,11 +215,11 @@ type Collector struct {
 	SealedJournals int      `json:"sealed_journals"` // journals compressed after the end
 }
 
-// Built says from which code a binary of dpsight is made. Runs with equal Agent were recorded by the same agent,
-// and predictions with equal Phantom also used the same phantom GPU, whatever the versions and commits.
+// Built says from which code a binary of dpsight is made. Runs with equal Agent were recorded by the same agent, and
+// predictions with equal Phantom used the same phantom GPU, even if their versions and commits differ.
 type Built struct {
-	// Revision is the commit, and Modified whether files had been changed since; null if the build does not state
-	// it (go build -buildvcs=true does).
+	// Revision is the commit that was built, and Modified says whether files had been changed since. Both are null if
+	// the build does not state them (go build -buildvcs=true does).
 	Revision *string `json:"revision"`
 	Modified *bool   `json:"modified"`
 	// Agent is a digest of the agent's files. Phantom is a digest of the phantom GPU's sources, modules and device
@@ -226,7 +228,7 @@ type Built struct {
 	Phantom string `json:"phantom"` // in the same form
 }
 
-// Commit names the commit, for the beginning of a text about the build. Commit returns "" if the commit is not known.
+// Commit returns the commit as text, or "" if it is not known.
 func (b *Built) Commit() string {
 	switch {
 	case b.Revision == nil:
@@ -237,8 +239,8 @@ func (b *Built) Commit() string {
 	return "commit " + *b.Revision + ", "
 }
 
-// The kinds of imported files. A snapshot has blocks and usually events. Files of the other kinds have only figures
-// at moments.
+// The kinds of imported files. A snapshot has blocks and usually events. Files of all other kinds have only figures at
+// certain moments.
 const (
 	ImportSnapshot       = "torch snapshot"
 	ImportComponents     = "a component profiler's result"
@@ -279,9 +281,9 @@ type ImportedRank struct {
 // FiguresOnly reports whether the run was imported from a file that has figures at moments, and no blocks.
 func (m *Manifest) FiguresOnly() bool { return m.Import != nil && m.Import.Kind != ImportSnapshot }
 
-// StackRule says what memory is for if a frame with a matching file and function asks for it. Patterns are Go regular
-// expressions; an empty pattern matches everything. A rule gives the category, or the role that decides it, or the
-// phase that the program is in.
+// StackRule says what memory is for if a frame with a matching file and function requests it. Patterns are Go regular
+// expressions; an empty pattern matches everything. A rule sets the category, or the role of the module from which the
+// category follows, or the phase that the program is in.
 type StackRule struct {
 	Role     string   `json:"role,omitempty" yaml:"role"`
 	Category Category `json:"category,omitempty" yaml:"category"`

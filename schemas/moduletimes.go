@@ -1,9 +1,9 @@
 package schemas
 
 // ModuleTime is one row of module_times.parquet: the GPU time, between CUDA events, of one module's own work in one
-// phase of one instrumented step. Work of a called module counts for that module. So the rows of a step and phase sum
-// to the phase's GPU time. Bare steps, whose times are published, have no rows. Runs without a real GPU have no rows
-// either.
+// phase of one instrumented step. The work of a module that it calls counts for the called module. So the rows of a
+// step and phase sum to the phase's GPU time. Bare steps, whose times are published, have no rows, and neither have
+// runs without a real GPU.
 type ModuleTime struct {
 	RunID  string `parquet:"run_id,dict"`             // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`               // the process's RANK, from 0

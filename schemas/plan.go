@@ -8,7 +8,7 @@ const PlanSchema = "dpsight.plan/1"
 type Plan struct {
 	Schema string `json:"schema"`
 	Name   string `json:"name"`
-	// SuiteID is the suite in the store whose runs Done counts; null if the store has no such suite.
+	// SuiteID is the id of the suite in the store whose runs Done counts; null if the store has no suite of that name.
 	SuiteID     *string          `json:"suite_id"`
 	Baseline    map[string]any   `json:"baseline"`
 	TimeoutS    float64          `json:"timeout_s"`  // 0 = none
@@ -32,6 +32,6 @@ type PlanExperiment struct {
 	Done    int            `json:"done"`   // runs in the store that ended by themselves
 	Failed  int            `json:"failed"` // of those done
 	Todo    int            `json:"todo"`   // runs that this command would make
-	// Again says, for each run of Todo that was made before, how it ended: not well, or not at all.
+	// Again has, for each run of Todo that was made before, how the earlier run ended: badly, or not at all.
 	Again []string `json:"again"`
 }

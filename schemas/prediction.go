@@ -2,18 +2,19 @@ package schemas
 
 import "strings"
 
-// Phantom (in run.json) is the device on which a predicted run ran: facts of the profile that decide how reliable
+// Phantom (in run.json) describes the phantom GPU on which a predicted run ran, with the facts that decide how reliable
 // the figures are.
 type Phantom struct {
-	// Checked is whether predictions for this profile were ever compared with recordings from such a device.
+	// Checked is true if predictions for this profile were compared with recordings from a real device of that kind.
 	Checked bool `json:"checked"`
 	// Assumed are the properties of the profile that no source gives, sorted.
 	Assumed []string `json:"assumed"`
-	// MemoryBytes is what one process can take of the device. MemoryGiven says whether the user set MemoryBytes;
-	// otherwise MemoryBytes is the profile's.
+	// MemoryBytes is how many bytes of the device one process can take. MemoryGiven is true if the user set
+	// MemoryBytes; otherwise it comes from the profile.
 	MemoryBytes int64 `json:"memory_bytes"` // of the device
 	MemoryGiven bool  `json:"memory_given"`
-	// Addresses is the policy by which segments got their addresses. DefaultAddresses is the profile's own policy.
+	// Addresses is the policy by which the phantom GPU chose the addresses of segments. DefaultAddresses is the policy
+	// that the profile names.
 	Addresses        string `json:"addresses"`
 	DefaultAddresses string `json:"default_addresses"`
 	// ComputeCapability is the device's compute capability in CUDA's notation: "9.0".
@@ -21,43 +22,45 @@ type Phantom struct {
 	// CheckedTorch is the version of torch whose predictions for this profile were compared; empty if no prediction
 	// for this profile was compared.
 	CheckedTorch string `json:"checked_torch,omitempty"`
-	// Placements are earlier runs of the same experiment under other policies of addresses. These runs and this run
-	// give the range of the peaks.
+	// Placements are earlier runs of the same experiment with other address policies. These runs and this run give the
+	// range of the peaks.
 	Placements []Placement `json:"placements,omitempty"`
-	// Devices are the devices on which processes held memory; absent from older runs.
+	// Devices lists the devices on which processes held memory; absent from older runs.
 	Devices []DeviceUse `json:"devices,omitempty"`
-	// Garbage is when Python's garbage collector ran: [GarbageNever] or [GarbageAtOnce], or empty if Python chose the
+	// Garbage says when Python's garbage collector ran: [GarbageNever] or [GarbageAtOnce], or empty if Python chose the
 	// moments.
 	Garbage string `json:"garbage,omitempty"`
-	// Decisions are the unknown reads that got the other answer than usual, because the script had failed after the
-	// usual answer.
+	// Decisions are the unknown reads that the phantom GPU answered differently than usual, because the script had
+	// failed after the usual answer.
 	Decisions []Decision `json:"decisions,omitempty"`
 	// Collections are runs of the same experiment whose garbage collector ran at other moments. These runs and this
 	// run give the range of the peak.
 	Collections []Collection `json:"collections,omitempty"`
 }
 
-// When Python's cyclic garbage collector runs, other than when Python chooses.
+// The values of [Phantom.Garbage] for moments that Python does not choose.
 const (
 	GarbageNever  = "never"
 	GarbageAtOnce = "at once"
 )
 
-// Decision is an unknown read that got the other answer than usual: true in place of false, or one in place of zero.
+// Decision is an unknown read that the phantom GPU answered differently than usual: true in place of false, or one in
+// place of zero.
 type Decision struct {
-	// Place is file:line of the script and, if a function of torch's reads, " in " and that function's line.
+	// Place is file:line of the script. If the read lies in a function of torch, " in " and that function's line
+	// follow.
 	Place string `json:"place"`
 	Error string `json:"error"`  // which the script failed with after the usual answer
 	RunID string `json:"run_id"` // of the run that failed
 }
 
-// Line is file:line of the script, without the function of torch's that reads.
+// Line returns file:line of the script, without the line of torch's function.
 func (d *Decision) Line() string {
 	line, _, _ := strings.Cut(d.Place, " in ")
 	return line
 }
 
-// Collection is a run whose garbage was collected at other moments.
+// Collection is a run of the same experiment in which Python's garbage was collected at other moments.
 type Collection struct {
 	When               string `json:"when"` // [GarbageNever] or [GarbageAtOnce]
 	RunID              string `json:"run_id"`
@@ -66,20 +69,20 @@ type Collection struct {
 	PeakReservedBytes  int64  `json:"peak_reserved_bytes"`  // highest reserved
 }
 
-// Garbage is what only Python's cyclic garbage collector frees of the device's memory: tensors in reference cycles.
-// When the collector runs depends on how many objects there are, so equal runs may differ.
+// Garbage is the device memory that only Python's cyclic garbage collector frees: tensors in reference cycles. The
+// moments at which the collector runs depend on the number of objects, so equal runs may differ.
 type Garbage struct {
 	CollectedBytes int64 `json:"collected"` // that collections freed
 	LeftBytes      int64 `json:"left"`      // that were garbage at the end, and not yet freed
 }
 
-// Any reports whether there was any such garbage, collected or left.
+// Any reports whether there were tensors in reference cycles, collected or left.
 func (g Garbage) Any() bool { return g.CollectedBytes > 0 || g.LeftBytes > 0 }
 
-// DeviceUse is what the processes of a predicted run held of one device together.
+// DeviceUse says how much memory of one device the processes of a predicted run held together.
 type DeviceUse struct {
-	// Device is the device's place in the machine, from 0: not torch's ordinal if CUDA_VISIBLE_DEVICES is set. Each
-	// rank that was predicted in a machine of its own has a row.
+	// Device is the device's number in the machine, from 0. It is not torch's ordinal if CUDA_VISIBLE_DEVICES is set.
+	// If ranks were predicted in separate machines, the same number occurs in several rows.
 	Device int `json:"device"`
 	// Processes is the largest number of processes that held memory of the device at once.
 	Processes     int   `json:"processes"`
@@ -87,7 +90,7 @@ type DeviceUse struct {
 	TakenBytes    int64 `json:"taken_bytes"`    // the same, plus all contexts but the first
 }
 
-// Placement is a run under one policy of addresses.
+// Placement is a run of the same experiment with another address policy.
 type Placement struct {
 	Addresses          string `json:"addresses"`
 	RunID              string `json:"run_id"`
@@ -96,17 +99,17 @@ type Placement struct {
 	PeakReservedBytes  int64  `json:"peak_reserved_bytes"`  // highest reserved
 }
 
-// Prediction (in ingest.json) is what a predicted run depends on, as the phantom GPU reported at the run's end, for
-// all processes together.
+// Prediction (in ingest.json) lists the unknown values and estimates on which a predicted run depends, as the phantom
+// GPU reported them at the run's end, for all processes together.
 type Prediction struct {
 	// Complete is false if some process ended before it reported, so its reads are unknown.
 	Complete bool `json:"told"`
 	// UnknownReads are the places in the script that read values which nothing had computed, including times
 	// between CUDA events. Such reads return zeros, or slowly falling numbers for single floating-point values.
 	UnknownReads []Counted `json:"unknown_reads"`
-	// Guesses are the operators whose output size was an upper bound, since the size depends on unknown values.
+	// Guesses are the operators whose output got the largest possible size, since its size depends on unknown values.
 	Guesses []Counted `json:"guesses"`
-	// Assumptions are the places, mostly operators, that checked whether unknown values are finite or valid. The
+	// Assumptions are the operators, or other places, that checked whether unknown values are finite or valid. The
 	// phantom GPU answered yes.
 	Assumptions []Counted `json:"assumptions"`
 	// AssumedAt are the places in the script that led to Assumptions; absent from reports of older versions.
@@ -116,19 +119,19 @@ type Prediction struct {
 	CopiedReads []Counted `json:"copied_reads,omitempty"`
 	// Notes say what the phantom GPU estimated, refused or left out, in one sentence each.
 	Notes []string `json:"notes"`
-	// Compiled is whether the script used torch.compile's code generator.
+	// Compiled is true if the script used torch.compile's code generator.
 	Compiled bool `json:"compiled"`
 	// Garbage sums up the garbage of all processes; null if the agent did not look for garbage.
 	Garbage *Garbage `json:"garbage,omitempty"`
 	// Ended says after which step the script was ended, and why; null if the script ended by itself.
 	Ended *Ended `json:"ended,omitempty"`
-	// Confidence is the judgement on these facts, which is made after ingest; null until then.
+	// Confidence is the confidence in the predicted peak, which dpsight determines after ingest; null until then.
 	Confidence *Confidence `json:"confidence"`
 	// Band is the range of the peaks over policies of addresses; null if only one policy was tried.
 	Band *PlacementBand `json:"band"`
 }
 
-// Ended says that a prediction ended the script between two steps. What later steps take is not known.
+// Ended says that the prediction stopped the script between two steps, and why. What later steps take is not known.
 type Ended struct {
 	Step    int64  `json:"step"`    // how many steps had ended
 	Why     string `json:"why"`     // [EndedAsked], [EndedEvaluated] or [EndedLong]
@@ -136,17 +139,18 @@ type Ended struct {
 	Seconds int64  `json:"seconds"` // since the first update
 }
 
-// Why a prediction ended a script.
+// The values of [Ended.Why].
 const (
 	EndedAsked     = "asked"     // so many steps were asked for
 	EndedEvaluated = "evaluated" // what is held had stopped rising, and an evaluation was seen
 	EndedLong      = "long"      // what is held had stopped rising, and for Seconds no evaluation came
 )
 
-// SuspectedRead follows a place in the reason of a failed run if a value read at that place may be the cause.
+// SuspectedRead is the text after a place, in the reason of a failed run, that says that a value read at this place may
+// be the cause.
 const SuspectedRead = " had read a value that nobody computed, which may be why"
 
-// Parts of [Prediction.Notes] that tell the notes apart: the phantom GPU, and the agent, write them.
+// Phrases by which readers recognise the kinds of [Prediction.Notes]. The phantom GPU and the agent write the notes.
 const (
 	NoteUnanswered = "cannot be answered without a device" // a function fails
 	NoteNoOps      = "ran as no-ops"                       // kernels of a library that is not torch's
@@ -155,7 +159,7 @@ const (
 	NoteCopyLimit  = "a read of more than the copy limit"
 )
 
-// OldNoteFinite is part of a note that older versions wrote; [Prediction.Assumptions] say it.
+// OldNoteFinite is part of a note that older versions wrote. Now [Prediction.Assumptions] has what the note said.
 const OldNoteFinite = "were taken for finite"
 
 // The levels of confidence in a predicted peak, the best first.
@@ -165,20 +169,20 @@ const (
 	Indicative    = "indicative"
 )
 
-// Confidence is how certain the predicted peak of allocated memory is, with the reasons. The level does not cover
-// reserved memory, which also depends on where the driver puts segments.
+// Confidence says how certain the predicted peak allocated is, with the reasons. The level does not cover reserved
+// memory, which also depends on where the driver places segments.
 type Confidence struct {
 	Level   string   `json:"level"` // [ExactExpected], [Close] or [Indicative]
 	Reasons []string `json:"reasons"`
-	// Unchecked lists what the device's profile decides and nobody has compared with a real device of that kind.
+	// Unchecked lists what the device's profile determines and nobody has compared with a real device of that kind.
 	Unchecked []string `json:"unchecked"`
 	// KnownError states, as a sentence, how far off predictions with the same doubts were (docs/accuracy.md has the
 	// table). KnownError is null unless the level is [Close] and some recording has the same doubts.
 	KnownError *string `json:"known_error"`
 }
 
-// The kinds of doubt that make a prediction no better than [Close]. For each kind, recordings show how far off
-// predictions were.
+// The kinds of doubt that make a prediction no better than [Close]. For most kinds, docs/accuracy.md shows how far off
+// predictions with this doubt were.
 const (
 	DoubtReads   = "unknown reads"   // unknown values were read
 	DoubtFinite  = "finite values"   // such values were taken to be finite
@@ -193,7 +197,7 @@ const (
 // Doubts are the kinds of doubt, in the order in which tables have them.
 var Doubts = []string{DoubtReads, DoubtFinite, DoubtSizes, DoubtCuDNN, DoubtRanks, DoubtCompile, DoubtOther}
 
-// Counted is how often something happened.
+// Counted is a name, such as the place of a read, and how often it occurred.
 type Counted struct {
 	Name  string `json:"name"`  // of a read: file:line
 	Count int64  `json:"count"` // times

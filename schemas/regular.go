@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// ErrNotRegular says that something other than a file has a file's name. Such a thing is not opened: reading a pipe
-// without a writer would never return, and opening a device may have effects.
+// ErrNotRegular says that a path is not a regular file but, for example, a pipe or a device. dpsight does not open
+// these: reading a pipe without a writer would never return, and opening a device may have effects.
 var ErrNotRegular = errors.New("it is no regular file")
 
 // OpenRegular opens a regular file to read it. OpenRegular refuses pipes, devices and sockets.
@@ -26,7 +26,7 @@ func ReadRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// CheckRegular gives the error of a path that is no file and no folder, or that cannot be looked at.
+// CheckRegular returns an error if a path is neither a regular file nor a folder, or if its type cannot be read.
 func CheckRegular(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -1,8 +1,8 @@
 package schemas
 
-// ReservedLevel is one row of reserved.parquet: what the allocator had reserved from one event on. A device has one
-// row for the state before the first event, and one for each event that may change it ([Action.Reserves]). A device
-// without such events has no row: what it had reserved is not known.
+// ReservedLevel is one row of reserved.parquet: the bytes that the allocator had reserved from one event on. A device
+// has one row for the state before the first event, and one for each event that may change it ([Action.Reserves]). A
+// device without such events has no row, since its reserved bytes are not known.
 type ReservedLevel struct {
 	RunID  string `parquet:"run_id,dict"`    // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`      // the process's RANK, from 0
@@ -23,9 +23,9 @@ func (a Action) Reserves() bool {
 	return false
 }
 
-// DeriveReserved returns the levels of a run whose store is older than reserved.parquet, from its events and the
-// verdicts on its devices. Events do not show what was reserved before recording: these bytes are replay's peak
-// reserved minus the highest sum of the events.
+// DeriveReserved computes the levels of a run whose store is older than reserved.parquet, from its events and the
+// verdicts on its devices. Events do not show which bytes were reserved before recording. DeriveReserved computes them
+// as the replayed peak reserved minus the highest sum of the events.
 func DeriveReserved(events []Event, verdicts []DeviceVerdict) []ReservedLevel {
 	var out []ReservedLevel
 	for i := range verdicts {

@@ -28,7 +28,7 @@ type Sample struct {
 // Samples is samples.parquet.
 var Samples = Table[Sample]{Name: "samples", Version: 1}
 
-// HostSample is one row of host.parquet: the run's process tree as the kernel sees it.
+// HostSample is one row of host.parquet: the memory and CPU time of the run's process tree, as the kernel reports them.
 type HostSample struct {
 	RunID  string `parquet:"run_id,dict"`   // the run's id, as in run.json
 	Rank   int32  `parquet:"rank"`          // always 0: the tree, not a rank

@@ -1,16 +1,16 @@
 package schemas
 
-// States of a block in the allocator's own list.
+// The values of [SegmentBlock.State]: the state of a block in the allocator's own list.
 const (
 	BlockActive      = "active_allocated"
 	BlockPendingFree = "active_pending_free"
 	BlockInactive    = "inactive"
 )
 
-// ListMoment says which of the allocator's own lists a block belongs to, by when the list was taken.
+// ListMoment says when the allocator's list was taken that a block is from.
 type ListMoment string
 
-// The lists that a recording keeps.
+// The values of [ListMoment]: a recording keeps these lists.
 const (
 	ListLast   ListMoment = "last"   // at the last drain
 	ListOOM    ListMoment = "oom"    // when a request failed for want of memory

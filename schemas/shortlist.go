@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Shortlist lists at most the given number of names and counts the others: "a, b and 3 more".
+// Shortlist returns at most the given number of names, and how many more there are: "a, b and 3 more".
 func Shortlist(names []string, most int) string {
 	text := strings.Join(names[:min(most, len(names))], ", ")
 	if more := len(names) - most; more > 0 {

@@ -1,10 +1,10 @@
 package schemas
 
-// ScratchPrefix begins the name of the temporary folder that the agent's and the phantom GPU's sources lie in while a
-// run is recorded: stack frames of these sources are recognised by the prefix.
+// ScratchPrefix begins the name of the temporary folder in which the sources of the agent and the phantom GPU lie while
+// a run is recorded. Readers recognise stack frames of these sources by the prefix.
 const ScratchPrefix = "dpsight-run-"
 
-// StackFrame is one row of stacks.parquet: one frame of one interned stack.
+// StackFrame is one row of stacks.parquet: one frame of one stack. Equal stacks are stored once.
 type StackFrame struct {
 	RunID    string `parquet:"run_id,dict"`    // the run's id, as in run.json
 	Rank     int32  `parquet:"rank,dict"`      // the process's RANK, from 0

@@ -1,7 +1,7 @@
 package schemas
 
-// Step is one row of steps.parquet: one training step of one rank on one device. The bytes are those on that device
-// only.
+// Step is one row of steps.parquet: one training step of one rank on one device. The columns of bytes are for this
+// device only.
 type Step struct {
 	RunID  string `parquet:"run_id,dict"` // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`   // the process's RANK, from 0
@@ -67,11 +67,11 @@ type RankStep struct {
 	Step int64 // from 0
 }
 
-// Captured returns the steps whose forward and backward a CUDA graph captured. The kernels of such a step were
-// recorded into the graph and did not run, so no CUDA event could time them. The phases show a capture: the step has
-// GPU time, but neither forward nor backward has any. A captured step's time is only what the script did around the
-// capture. A step looks captured, too, if its forward and backward run on another thread than the first that made a
-// mark, which alone is timed. The time of such a step would be as wrong.
+// Captured returns the steps whose forward and backward a CUDA graph captured. The kernels of such a step were recorded
+// into the graph and did not run, so no CUDA event could time them. The phases show a capture: the step has GPU time,
+// but neither forward nor backward has any. A captured step's time covers only what the script did around the capture.
+// Captured also returns steps whose forward and backward run on another thread than the first one with a mark. Only
+// that first thread is timed, so the time of these steps would be as wrong.
 func Captured(phases []Phase) map[RankStep]bool {
 	const some, computing, timed = 1, 2, 4 // GPU time in any phase; forward or backward; GPU time in these
 	seen := map[RankStep]int{}
@@ -101,7 +101,8 @@ func Captured(phases []Phase) map[RankStep]bool {
 	return captured
 }
 
-// OrZero returns a figure of a step or a phase, and 0 for null: older versions of dpsight wrote null for 0.
+// OrZero returns the value that v points to, or 0 if v is nil. Older versions of dpsight wrote null for 0 in figures of
+// steps and phases.
 func OrZero(v *int64) int64 {
 	if v == nil {
 		return 0

@@ -14,9 +14,9 @@ const SummaryFile = "summary.json"
 // SummarySchema is the version that this package writes.
 const SummarySchema = "dpsight.summary/1"
 
-// Summary (summary.json) is what commands over many runs read of a run in place of its tables: its peak, categories,
-// phases, times and identity. A summary is written when the run is ingested, and holds only for the manifest and the
-// report that it was made of. A summary can be made again from the manifest, the report and the tables at any time.
+// Summary (summary.json) is what commands over many runs read in place of a run's tables: its peak, categories, phases,
+// times and identity. ingest writes a summary, and it is valid only for the manifest and the report from which it was
+// made. dpsight can make a summary again from the manifest, the report and the tables.
 type Summary struct {
 	Schema string `json:"schema"`
 	RunID  string `json:"run_id"`
@@ -25,8 +25,8 @@ type Summary struct {
 	Kept     int    `json:"kept"`     // a version
 	Manifest string `json:"manifest"` // digest of run.json: "sha256:" and 64 hexadecimal digits
 	Report   string `json:"report"`   // digest of ingest.json
-	// Row is the run's row in the list of runs. Compared is what a comparison of many runs uses. Origin is what Row
-	// and Compared refer to and many runs share. Package analyze encodes Row, Compared and Origin.
+	// Row is the run's row in the list of runs. Compared is the data that a comparison of many runs uses. Origin has
+	// the facts to which Row and Compared refer and which many runs share. Package analyze encodes the three.
 	Origin   json.RawMessage `json:"origin"`
 	Row      json.RawMessage `json:"row"`
 	Compared json.RawMessage `json:"compared"`
@@ -39,7 +39,7 @@ func WriteSummary(dir string, s *Summary) error {
 }
 
 // ReadSummary reads summary.json of a run folder. ReadSummary returns an error if the summary does not belong to the
-// manifest and the report beside it, or if its version is not kept.
+// manifest and the report beside it, or if its version is not the one given by kept.
 func ReadSummary(dir string, kept int) (*Summary, error) {
 	s := new(Summary)
 	if err := ReadDocument(filepath.Join(dir, SummaryFile), SummarySchema, s); err != nil {

@@ -20,14 +20,15 @@ import (
 	"github.com/dpsight/dpsight/schemas/internal/level"
 )
 
-// MetadataKey is the key in a Parquet file's metadata under which the table's name and version stand.
+// MetadataKey is the key in a Parquet file's metadata whose value is the table's name and version.
 const MetadataKey = "dpsight.schema"
 
-// rowGroupRows bounds a row group: parquet-go's default is one group of any size, held in memory until Close.
+// rowGroupRows is the largest number of rows in a row group. parquet-go's default is a single group, held in memory
+// until Close.
 const rowGroupRows = 256 << 10
 
-// pageBytes is the size of a page before compression: with parquet-go's default, a quarter of pageBytes, events take
-// 7 % more.
+// pageBytes is the size of a page before compression. With parquet-go's default, a quarter of this size, events.parquet
+// is 7 % larger.
 const pageBytes = 1 << 20
 
 // A Table is one Parquet file of a run folder, with rows of type T.
@@ -37,10 +38,10 @@ type Table[T any] struct {
 	Added   []string // columns that files of this version may lack, since they are older; their rows have null
 }
 
-// File is the name of the table's file in a run folder.
+// File returns the name of the table's file in a run folder.
 func (t Table[T]) File() string { return t.Name + ".parquet" }
 
-// Schema is the name and version that the file carries.
+// Schema returns the table's name and version in the form that the file's metadata has.
 func (t Table[T]) Schema() string { return fmt.Sprintf("%s/%d", t.Name, t.Version) }
 
 // Write replaces the table in the run folder dir.
@@ -52,7 +53,7 @@ func (t Table[T]) Write(dir string, rows []T) error {
 	return nil
 }
 
-// EncodeQuick is Encode for a table that somebody waits for: see [Table.NewQuickWriter].
+// EncodeQuick is Encode for a table whose writing a user waits for; see [Table.NewQuickWriter].
 func (t Table[T]) EncodeQuick(w io.Writer, rows []T) error {
 	return encode(t.NewQuickWriter(w), rows)
 }
@@ -62,8 +63,8 @@ func (t Table[T]) Encode(w io.Writer, rows []T) error {
 	return encode(t.NewWriter(w), rows)
 }
 
-// EncodeFast is Encode for files that are soon read and written again: EncodeFast compresses less. Compressing a
-// collector's segments well took a quarter of the collector's CPU time.
+// EncodeFast is Encode with less compression, for files that are soon read and replaced. With better compression, a
+// collector's segments took a quarter of the collector's CPU time.
 func (t Table[T]) EncodeFast(w io.Writer, rows []T) error {
 	return encode(t.newWriter(w, &fast), rows)
 }
@@ -88,21 +89,21 @@ func (t Table[T]) NewWriter(w io.Writer) *TableWriter[T] {
 	return t.newWriter(w, &small)
 }
 
-// NewQuickWriter begins a table on w that somebody waits for: such files are an eighth larger, and compressed in a
-// tenth of the time and of the memory.
+// NewQuickWriter begins a table on w whose writing a user waits for. Its files are an eighth larger than with
+// [Table.NewWriter], and compressed in a tenth of the time and of the memory.
 func (t Table[T]) NewQuickWriter(w io.Writer) *TableWriter[T] {
 	return t.newWriter(w, &quick)
 }
 
-// The codecs are shared: each keeps its encoders, whose tables are megabytes.
+// All tables share these codecs, since each codec keeps encoders whose tables take megabytes.
 var (
 	small = zstd.Codec{Level: level.Best, Concurrency: 1}
 	quick = narrow{Codec: zstd.Codec{Level: level.Quick}}
 	fast  = zstd.Codec{Level: zstd.SpeedFastest, Concurrency: 1}
 )
 
-// narrow compresses with a window as large as a page. The window of each of parquet-go's encoders takes 16 MiB, and
-// several tables are written at once.
+// narrow compresses with a window as large as a page. By default each encoder's window takes 16 MiB, and several tables
+// are written at the same time.
 type narrow struct {
 	zstd.Codec
 	encoders sync.Pool
@@ -126,11 +127,11 @@ func (t Table[T]) newWriter(w io.Writer, codec compress.Codec) *TableWriter[T] {
 		parquet.Compression(codec),
 		parquet.MaxRowsPerRowGroup(rowGroupRows),
 		parquet.PageBufferSize(pageBytes),
-		// Pages of version 2 do not compress which values are null: a tenth of marks and of owners, a seventh of
-		// samples.
+		// Pages of version 2 leave the list of null values uncompressed: a tenth of the size of marks and owners, a
+		// seventh of samples.
 		parquet.DataPageVersion(1),
-		// Bounds of values are in the footer. In the head of every page, four times over, bounds took two fifths of a
-		// short table's columns.
+		// The bounds of values are in the footer. In page headers as well, they took two fifths of a short table's
+		// columns.
 		parquet.DataPageStatistics(false),
 		parquet.KeyValueMetadata(MetadataKey, t.Schema()),
 		parquet.CreatedBy("dpsight", fmt.Sprint(t.Version), ""))}
@@ -145,8 +146,8 @@ func (w *TableWriter[T]) Write(rows []T) error {
 // writeAllRows is how many rows [TableWriter.WriteAll] holds at a time.
 const writeAllRows = 16 << 10
 
-// WriteAll appends rows that are made one by one, so that the rows of a large table never all exist at once. WriteAll
-// makes the rows of one batch while it writes the batch before.
+// WriteAll appends rows that are made one by one, so that the rows of a large table need not be in memory together.
+// WriteAll makes the rows of one batch while it writes the batch before.
 func (w *TableWriter[T]) WriteAll(rows iter.Seq[T]) error {
 	made, written := make(chan []T), make(chan []T, 2)
 	written <- nil
@@ -179,10 +180,10 @@ func (w *TableWriter[T]) WriteAll(rows iter.Seq[T]) error {
 	return nil
 }
 
-// Close writes what is buffered and the footer. Close does not close the underlying writer.
+// Close writes the buffered rows and the footer. Close does not close the underlying writer.
 func (w *TableWriter[T]) Close() error { return w.w.Close() }
 
-// Read reads the whole table of the run folder dir. An absent file gives an error that wraps fs.ErrNotExist.
+// Read reads the whole table of the run folder dir. For an absent file it returns an error that wraps fs.ErrNotExist.
 func (t Table[T]) Read(dir string) ([]T, error) {
 	rows, err := t.readFile(filepath.Join(dir, t.File()))
 	var se *SchemaError
@@ -192,7 +193,7 @@ func (t Table[T]) Read(dir string) ([]T, error) {
 	return rows, err
 }
 
-// ReadOptional is Read, but an absent file is an empty table.
+// ReadOptional is [Table.Read], but returns no rows and no error for an absent file.
 func (t Table[T]) ReadOptional(dir string) ([]T, error) {
 	rows, err := t.Read(dir)
 	if missing(err) {
@@ -214,8 +215,8 @@ func (t Table[T]) readFile(path string) (rows []T, err error) {
 	return t.Decode(f, st.Size())
 }
 
-// Decode reads a table from a file's bytes. A damaged file gives an error, never a panic, although parquet-go's
-// decoders may panic.
+// Decode reads a table from a file's bytes. For a damaged file Decode returns an error, even if parquet-go's decoders
+// panic.
 func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -235,8 +236,8 @@ func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The row count of the footer never determines an allocation: a row takes a hundred bytes and more in memory,
-	// and a damaged count must cost nothing.
+	// The row count in the footer does not determine how much memory is allocated: a row takes a hundred bytes or more,
+	// and a damaged file may claim any count.
 	for int64(len(rows)) < n {
 		if len(rows) == cap(rows) {
 			rows = slices.Grow(rows, int(min(readBatchRows, n-int64(len(rows)))))
@@ -259,7 +260,7 @@ func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 // readBatchRows is the smallest number of rows by which the slice of a table's rows grows while the table is read.
 const readBatchRows = 8 << 10
 
-// countRows is the number of rows of a file, which its footer says twice.
+// countRows returns the number of rows of a file. The footer states it twice, and both must agree.
 func countRows(pf *parquet.File) (n int64, err error) {
 	for i, group := range pf.Metadata().RowGroups {
 		if group.NumRows < 0 || group.NumRows > math.MaxInt64-n {
@@ -276,10 +277,10 @@ func countRows(pf *parquet.File) (n int64, err error) {
 // footerEnd is the size of the end of a Parquet file, in bytes: the length of its footer, and a magic number.
 const footerEnd = 8
 
-// OpenParquet opens a Parquet file with a size in bytes. OpenParquet refuses a file that would cost more memory than
-// a file of its size can need. parquet-go allocates a footer of whatever length the file claims, up to 4 GiB.
-// parquet-go's LZ4 grows its buffer without bound on other data, and one damaged byte can name LZ4 as a column's
-// codec. Each of these two faults would kill the process, past every recover. OpenParquet may panic on a damaged
+// OpenParquet opens a Parquet file with a size in bytes. OpenParquet refuses a file that would cost more memory than a
+// file of its size can need. parquet-go allocates a footer of whatever length the file claims, up to 4 GiB.
+// parquet-go's LZ4 grows its buffer without bound on other data, and one damaged byte can name LZ4 as a column's codec.
+// Each of these two faults would kill the process, and recover cannot prevent it. OpenParquet may panic on a damaged
 // file, as parquet-go does.
 func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	var end [footerEnd]byte

@@ -1,6 +1,6 @@
 package schemas
 
-// Want is a set of tables to load.
+// Want is a set of tables to load, as bits.
 type Want uint
 
 // The tables. Manifest and ingest report are always read.
@@ -23,13 +23,13 @@ const (
 	WantHostMarks // what each process took of the host at its marks
 )
 
-// Tables is one run as analysis sees it. What was not requested (see [Want]), or what the run does not have, is
-// empty.
+// Tables has the data of one run for analysis. A field is empty if it was not requested (see [Want]), or if the run
+// does not have it.
 type Tables struct {
 	Manifest *Manifest
 	Report   *IngestReport // nil: never ingested
-	// Confidence belongs to a predicted run. If Confidence is nil, Report has the confidence, or nobody has judged
-	// it.
+	// Confidence is for a predicted run whose report has none. If Confidence is nil, Report has the confidence, or it
+	// has not been determined.
 	Confidence  *Confidence
 	Allocations []Allocation // identity, sizes and life; with detail also the place of birth
 	Owners      []Owner      // with detail their names and modules
@@ -46,8 +46,8 @@ type Tables struct {
 	Stacks      []StackFrame // detail
 	Lines       []Line       // detail
 	Holders     []Holder     // detail
-	// Sources are the files of Lines, by their names and divided into lines, if they are available and have not
-	// changed since they ran. Sources are no table.
+	// Sources has the lines of each source file that Lines names, if the file is available and has not changed since
+	// the run. Sources is no table.
 	Sources     map[string][]string // detail
 	Clocks      []EventClock
 	ModuleTimes []ModuleTime

@@ -16,17 +16,17 @@ const TagsFile = "tags.json"
 // TagsSchema is the version that this package writes.
 const TagsSchema = "dpsight.tags/1"
 
-// Tags (tags.json) are words that a user gave to a run. Such words are not part of the recording: no figure depends
+// Tags (tags.json) has the words that a user gave to a run. They are not part of the recording, and no figure depends
 // on them.
 type Tags struct {
 	Schema string   `json:"schema"`
 	Tags   []string `json:"tags"` // in order, each once
 }
 
-// tagForm are words that a condition can name without quotation marks.
+// tagForm matches the words that a --where condition can contain without quotation marks.
 var tagForm = regexp.MustCompile(`^[\p{L}\p{N}_.+/-]+$`)
 
-// CheckTag returns an error for a tag that a condition could not name.
+// CheckTag returns an error for a tag that a --where condition could not contain without quotation marks.
 func CheckTag(tag string) error {
 	if !tagForm.MatchString(tag) || slices.Contains([]string{"and", "or", "not"}, tag) {
 		return WithHint(fmt.Errorf("tag %q is no word of letters, digits and _.+/-", tag),
@@ -35,7 +35,7 @@ func CheckTag(tag string) error {
 	return nil
 }
 
-// ReadTags returns the tags of a run folder: none if the folder has no such file.
+// ReadTags returns the tags of a run folder, or none if the folder has no file of tags.
 func ReadTags(dir string) ([]string, error) {
 	var t Tags
 	err := ReadDocument(filepath.Join(dir, TagsFile), TagsSchema, &t)
@@ -45,7 +45,7 @@ func ReadTags(dir string) ([]string, error) {
 	return t.Tags, err
 }
 
-// ChangeTags adds tags to a run and removes others. ChangeTags reports whether anything changed.
+// ChangeTags adds and removes tags of a run, and reports whether the tags changed.
 func ChangeTags(dir string, add, remove []string) (changed bool, err error) {
 	lock, err := LockPath(dir)
 	if err != nil {

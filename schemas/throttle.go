@@ -1,7 +1,7 @@
 package schemas
 
-// Bits of NVML's throttle reasons that mean a device runs slower than it was set to. The other bits say that the
-// device is idle, or that someone has set its clocks.
+// The bits of NVML's throttle reasons that mean that a device runs slower than its clocks were set to. All other bits
+// say that the device is idle, or that someone has set its clocks.
 const (
 	ThrottlePowerCap        int64 = 0x04 // the power limit
 	ThrottleHardware        int64 = 0x08 // any reason of the hardware's own
@@ -12,7 +12,7 @@ const (
 	Throttled = ThrottlePowerCap | ThrottleHardware | ThrottleThermal | ThrottleHardwareThermal | ThrottlePowerBrake
 )
 
-// ThrottleNames says in words which of the bits in [Throttled] are set.
+// ThrottleNames returns the names of those bits in mask that mean a slowed clock.
 func ThrottleNames(mask int64) []string {
 	names := []string{}
 	for _, t := range []struct {

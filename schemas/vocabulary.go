@@ -1,6 +1,6 @@
 package schemas
 
-// Evidence says how an ownership is known.
+// Evidence says how it is known that an owner holds a block.
 type Evidence = string
 
 const (
@@ -36,28 +36,29 @@ const MethodNormOnly = "norm_only"
 
 // The statuses of a run: the ways in which it can end, and that it has not ended yet.
 const (
-	// the collector is at work; no document has it, since a collector that is killed could not take it back
+	// StatusRunning: the collector is still recording the run. No document has this status, since a collector that is
+	// killed could not replace it.
 	StatusRunning = "running"
 	StatusOK      = "ok"
 	StatusFailed  = "failed"  // the command ended with a non-zero exit code
 	StatusOOM     = "oom"     // the command died of a CUDA out-of-memory error
 	StatusTimeout = "timeout" // the run's own time limit
 	StatusKilled  = "killed"  // a signal ended the command
-	// the collector itself died, and the run was recovered from the journal; for analyses also where an agent could
-	// record no more and the command went on
+	// StatusPartial: the collector itself died, and the run was recovered from the journal. Analyses also use this
+	// status if an agent could no longer record and the command went on.
 	StatusPartial = "partial"
 )
 
 // EndedByItself reports whether a run of the given status ended on its own. The peak of a run that was stopped covers
-// only the part that the run reached, so the peak is not compared with equal runs.
+// only the part that the run reached, so it is not compared with the peaks of equal runs.
 func EndedByItself(status string) bool {
 	return status == StatusOK || status == StatusFailed || status == StatusOOM
 }
 
-// SharedByModules is, in documents, the module of library workspaces: see [memory.IsSharedByModules].
+// SharedByModules is the name that documents use as the module of library workspaces; see [memory.IsSharedByModules].
 const SharedByModules = "shared by all modules"
 
-// How the bytes of a run came about.
+// The values of [Manifest.Source]: how the figures of a run were obtained.
 const (
 	Measured  = "measured"  // on a real GPU
 	Predicted = "predicted" // on a phantom GPU: bytes, no times
@@ -66,9 +67,9 @@ const (
 
 // The verdicts of conservation.
 const (
-	// replayed bytes equal the allocator's own at every checkpoint, and no event is missing
+	// Exact: replayed bytes equal the allocator's own counters at each checkpoint, and no event is missing.
 	Exact = "exact"
-	// nothing is missing, but the sizes of some blocks from before recording are known within bounds only
+	// Bounded: no event is missing, but the sizes of some blocks from before recording are known only within bounds.
 	Bounded      = "bounded"
 	Lossy        = "lossy"        // events are missing, or replay and allocator disagree
 	Unverifiable = "unverifiable" // nothing to check against

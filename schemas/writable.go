@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// CheckFolder returns an error if a file is in the place of a folder to be written, or of a folder above it. Callers
-// ask before hours of work whose result could not be kept. CheckFolder creates nothing, since perhaps nothing will be
-// written.
+// CheckFolder returns an error if a file has the path of a folder to be written, or of a folder above it. Callers check
+// this before hours of work whose result could not be kept. CheckFolder creates nothing, since it is not certain that
+// anything will be written.
 func CheckFolder(dir string) error {
 	for {
 		st, err := os.Stat(dir)

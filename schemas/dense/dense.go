@@ -1,6 +1,6 @@
-// Package dense encodes values of plain types for an index, which can be rebuilt, in a tenth of the time that JSON
-// takes to decode. Encoded values can be decoded only into the same type, with the same fields in the same order.
-// Anything else gives an error.
+// Package dense encodes values of plain types in a form that can be decoded in about a tenth of the time of JSON.
+// Encoded values can be decoded only into the same type, with the same fields in the same order; any other type gives
+// an error. So the form is only for an index, which can be rebuilt.
 package dense
 
 import (
@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// Only the struct fields that JSON has are encoded. Fields that are not exported, fields with the tag "-", and
-// interfaces with methods, which cannot be decoded, are left out.
+// Only the struct fields that encoding/json would encode are encoded. Fields that are not exported, fields with the tag
+// "-", and interfaces with methods, which cannot be decoded, are left out.
 
-// errCut says that there is less than the type needs.
+// errCut says that the encoding ends before all values of the type are read.
 var errCut = errors.New("the encoding is cut off")
 
-// errLong says that there is more.
+// errLong says that bytes remain after all values of the type are read.
 var errLong = errors.New("the encoding has more than its type")
 
 // Marshal encodes what v points to.
@@ -32,8 +32,8 @@ func Marshal(v any) ([]byte, error) {
 	return c.put(binary.BigEndian.AppendUint32(nil, c.layout), reflect.ValueOf(v).Elem())
 }
 
-// A Reader decodes. Equal strings, lists, maps and structs behind pointers share one decoded value, so callers must
-// not change decoded values. A Reader serves one goroutine at a time.
+// A Reader decodes values that [Marshal] encoded. Equal strings, lists, maps and structs behind pointers share one
+// decoded value, so callers must not change decoded values. A Reader serves one goroutine at a time.
 type Reader struct {
 	words []memo[string]        // by the codec's number
 	keys  memo[string]          // of maps and of values of any type
@@ -42,7 +42,7 @@ type Reader struct {
 	err   error
 }
 
-// memo finds values that were decoded before by their encodings.
+// memo maps encodings to the values that were decoded from them before.
 type memo[V any] struct {
 	had  map[string]V
 	hits int
@@ -50,10 +50,10 @@ type memo[V any] struct {
 }
 
 const (
-	// mostKept is how many values a memo keeps.
+	// mostKept is the largest number of values that a memo keeps.
 	mostKept = 4096
-	// judged is how many values a memo keeps before it is judged. If fewer have come again it is turned off: values
-	// that differ from run to run, such as identifiers and times, would only fill it.
+	// judged is the number of values after which a memo is checked. If fewer of its values than that were found again,
+	// the memo is turned off: values that differ from run to run, such as identifiers and times, would only fill it.
 	judged = 256
 )
 
@@ -78,7 +78,7 @@ func (m *memo[V]) keep(b []byte, v V) {
 	}
 }
 
-// memoAt gives the memo of a codec's number, which it makes at first use.
+// memoAt returns the memo for a codec's number, and makes it at first use.
 func memoAt[V any](all *[]memo[V], i int) *memo[V] {
 	for len(*all) <= i {
 		*all = append(*all, memo[V]{})
@@ -100,7 +100,7 @@ func (r *Reader) Unmarshal(b []byte, v any) error {
 	return r.err
 }
 
-// take gives the next n bytes.
+// take returns the next n bytes of the encoding.
 func (r *Reader) take(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
 		r.err, r.rest = errCut, nil
@@ -121,7 +121,7 @@ func (r *Reader) number() uint64 {
 	return n
 }
 
-// length returns how many elements follow. is is false for nil, which differs from empty.
+// length returns how many elements follow. is is false for a nil list or map, as opposed to an empty one.
 func (r *Reader) length() (n int, is bool) {
 	one := r.number()
 	if one == 0 {
@@ -163,7 +163,7 @@ func (r *Reader) word(had *memo[string]) string {
 	return s
 }
 
-// key reads a word that is likely to have come before.
+// key reads a string that is likely to have occurred before.
 func (r *Reader) key() string { return r.word(&r.keys) }
 
 func putWord(b []byte, s string) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }
@@ -179,7 +179,7 @@ func putFloat(b []byte, f float64) []byte {
 	return binary.LittleEndian.AppendUint64(b, math.Float64bits(f))
 }
 
-// codec is how a type is encoded.
+// codec encodes and decodes values of one type.
 type codec struct {
 	layout uint32 // a checksum of the type's form
 	put    func([]byte, reflect.Value) ([]byte, error)
@@ -198,11 +198,11 @@ func codecOf(t reflect.Type) *codec {
 	return c
 }
 
-// The numbers of codecs for parts and for words.
+// These counters number the codecs for parts and for words.
 var parts, words atomic.Int64
 
-// shared is a codec that writes a value's length before the value. A repeated value is recognised by its encoding
-// and decoded once.
+// shared returns a codec that writes a value's length before the value. So a repeated value is recognised by its
+// encoding and decoded once.
 func shared(c *codec) *codec {
 	part := int(parts.Add(1) - 1)
 	return &codec{
@@ -502,13 +502,13 @@ func (r *Reader) fields() map[string]any {
 	return m
 }
 
-// Readers decode for several goroutines at once.
+// Readers decodes for several goroutines at once, with a pool of [Reader]s.
 type Readers struct {
 	mu   sync.Mutex
 	idle []*Reader
 }
 
-// Unmarshal is [Reader.Unmarshal].
+// Unmarshal calls [Reader.Unmarshal] on a Reader that no other goroutine uses.
 func (p *Readers) Unmarshal(b []byte, v any) error {
 	r := p.take()
 	defer p.give(r)

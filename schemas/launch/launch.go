@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// modules are launchers that are Python modules. programs are launchers that are programs, with the words between
-// them and their options.
+// modules are the launchers that are Python modules. programs are the launchers that are programs; the value of each
+// lists the words that come between the program and its options.
 var (
 	modules  = []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
 	programs = map[string]string{"torchrun": "", "deepspeed": "", "accelerate": "launch"}
@@ -19,7 +19,7 @@ var (
 
 var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
 
-// Base is a program or a script without its folder, whichever system's path it is.
+// Base returns the name of a program or a script without its folder, for a path of any operating system.
 func Base(word string) string { return path.Base(strings.ReplaceAll(word, `\`, "/")) }
 
 // IsPython reports whether a word is a Python interpreter, by its name.
@@ -27,14 +27,14 @@ func IsPython(word string) bool {
 	return pythonName.MatchString(strings.TrimSuffix(Base(word), ".exe"))
 }
 
-// IsLauncher reports whether a word is a launcher's program.
+// IsLauncher reports whether a word of a command is a launcher's program, such as torchrun.
 func IsLauncher(word string) bool { _, ok := programs[Base(word)]; return ok }
 
 // IsModule reports whether a Python module is a launcher.
 func IsModule(name string) bool { return slices.Contains(modules, name) }
 
-// StartsModule reports whether a launcher's option says that it starts a module. torchrun and accelerate have both
-// spellings, deepspeed the long one.
+// StartsModule reports whether a word is the option by which a launcher starts a module instead of a script. torchrun
+// and accelerate have both spellings, deepspeed only the long one.
 func StartsModule(word string) bool { return word == "-m" || word == "--module" }
 
 // Behind returns the words behind a launcher: its options, the script and the script's arguments. It returns nil if
@@ -99,9 +99,10 @@ func interpreted(argv []string) (module string, rest []string) {
 	return "", nil
 }
 
-// Started returns the script or the module that a launcher or a Python interpreter starts. Both are empty if none
-// can be seen. A launcher's options are not all known. So behind one, the script is the first word that ends in .py
-// and is no option, unless an earlier option starts a module: later words belong to that module.
+// Started returns the script or the module that a launcher or a Python interpreter starts. Both are empty if the
+// command shows neither. Since not all options of a launcher are known, Started takes as the script the first word
+// after the launcher that ends in .py and is no option. If an earlier option starts a module, later words belong to
+// that module.
 func Started(argv []string) (script, module string) {
 	if len(argv) == 0 {
 		return "", ""
@@ -127,9 +128,8 @@ func Started(argv []string) (script, module string) {
 	return "", module
 }
 
-// Work is [Started] for a command that another program may start, such as numactl or uv. It looks at the first word
-// that is a launcher or an interpreter. If a word before that ends in .py, or there is neither, that word is the
-// script.
+// Work is [Started] for a command that another program may start, such as numactl or uv. It skips the words before the
+// first launcher or interpreter. If one of the skipped words ends in .py, that word is the script.
 func Work(argv []string) (script, module string) {
 	for i, word := range argv {
 		switch {
@@ -142,12 +142,12 @@ func Work(argv []string) (script, module string) {
 	return "", ""
 }
 
-// isScript reports whether a word may be a script. An option with its value in one word is none.
+// isScript reports whether a word may be a script. An option that ends in .py, such as --config=a.py, is no script.
 func isScript(word string) bool {
 	return strings.HasSuffix(word, ".py") && !strings.HasPrefix(word, "-")
 }
 
-// Ranks returns how many processes a launcher starts on this machine, 1 if none can be seen.
+// Ranks returns how many processes a launcher starts on this machine, or 1 if the command does not show it.
 func Ranks(argv []string) int {
 	words := Behind(argv)
 	for i, word := range words {

@@ -1,10 +1,10 @@
-// Package near guesses what a mistyped name was meant to be.
+// Package near finds the name that a mistyped name probably stands for.
 package near
 
 import "strings"
 
-// Word returns the candidate closest to word, or "" if none is close enough to be meant. A candidate is close if at
-// most a third of the longer word's letters differ, or if word begins it.
+// Word returns the candidate closest to word, or "" if no candidate is close. A candidate is close if at most a third
+// of the longer word's letters differ, or if the candidate begins with word.
 func Word(word string, candidates []string) string {
 	word = strings.ToLower(word)
 	best, bestDistance := "", -1
@@ -45,7 +45,8 @@ func Distance(a, b string) int {
 	return previous[len(b)]
 }
 
-// Guess returns "; did you mean X?" if a candidate is close, else the list of candidates: "; there are A, B".
+// Guess returns the end of an error message: "; did you mean X?" if a candidate is close, else the list of candidates:
+// "; there are A, B".
 func Guess(word string, candidates []string) string {
 	if guess := Word(word, candidates); guess != "" {
 		return "; did you mean " + guess + "?"

@@ -1,4 +1,4 @@
-// Package process sets what holds for the whole of a dpsight process, before it does anything.
+// Package process has settings for a whole dpsight process, which commands make before anything else.
 package process
 
 import (
@@ -8,12 +8,12 @@ import (
 	"runtime/debug"
 )
 
-// firstCollection is the memory of a process at its first garbage collection, in bytes.
+// firstCollection is how many bytes the Go runtime uses when its garbage collector first runs.
 const firstCollection = 96 << 20
 
-// CollectLater delays the first garbage collection. Most commands end before it, and the others avoid the many
-// collections of a small, growing heap. From then on Go's own pace applies. If the user has set a pace (GOGC,
-// GOMEMLIMIT), it does nothing.
+// CollectLater delays the first run of Go's garbage collector. Most commands end before it, and all other commands
+// avoid the many collections of a small, growing heap. After the first collection, Go's usual pace applies. If the user
+// has set GOGC or GOMEMLIMIT, CollectLater does nothing.
 func CollectLater() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -2,5 +2,5 @@
 
 package process
 
-// SurviveFileLimit has nothing to do: there is no such limit here.
+// SurviveFileLimit does nothing, since this platform has no limit on a file's size.
 func SurviveFileLimit() {}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// SurviveFileLimit has a write beyond the limit of a file's size (ulimit -f) fail like one to a full disk. Its signal
-// would end dpsight in the middle of one. It is taken, not ignored, since what is ignored here would be ignored in the
-// experiment too.
+// SurviveFileLimit makes a write beyond the limit of a file's size (ulimit -f) return an error, as on a full disk.
+// Otherwise the signal SIGXFSZ would end dpsight in the middle of the write. SurviveFileLimit handles the signal and
+// does not ignore it, since the experiment's process would inherit an ignored signal.
 func SurviveFileLimit() { signal.Notify(make(chan os.Signal, 1), syscall.SIGXFSZ) }

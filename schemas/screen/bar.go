@@ -9,8 +9,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Bar returns a line of progress: the text, a bar for the share done, and the remaining time if it is known (left 0
-// = unknown). The line is shorter than columns, since a terminal would break a longer one.
+// Bar returns a line of progress: the text, a bar for the share done, and the remaining time if it is known (left 0 =
+// unknown). The line is shorter than columns, since a terminal would break a longer line.
 func Bar(text string, done float64, left time.Duration, columns int) string {
 	const width, percent = 10, len("100% ||")
 	end := ""
@@ -33,7 +33,7 @@ func Bar(text string, done float64, left time.Duration, columns int) string {
 	return strings.TrimRight(drawn, " ") + end
 }
 
-// Cut returns as much of a line as fits.
+// Cut returns the beginning of a line, as much as fits into the given number of columns.
 func Cut(line string, columns int) string {
 	if columns <= 0 || Width(line) <= columns {
 		return line
@@ -60,7 +60,7 @@ func Clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 }
 
-// Left returns how long the rest takes if the share done has taken the given time. Left returns 0 if less than 2 % is
+// Left estimates the remaining time from the share done and the time that it took. Left returns 0 if less than 2 % is
 // done or less than three seconds have passed.
 func Left(done float64, took time.Duration) time.Duration {
 	if done < 0.02 || done > 1 || took < 3*time.Second {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Confirm asks a question on a terminal, and reports whether the answer is yes; asked is false if in is no terminal.
+// Confirm asks a question on a terminal, and reports whether the user answers yes. asked is false if in is no terminal.
 func Confirm(in *os.File, out io.Writer, question string) (yes, asked bool) {
 	if !term.IsTerminal(int(in.Fd())) {
 		return false, false

@@ -1,4 +1,4 @@
-// Package screen fits text to the terminal that it is shown on.
+// Package screen fits text to the width and the colours of a terminal.
 package screen
 
 import (
@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// fewest is the smallest width that lines are fitted to. A narrower terminal breaks the lines itself.
+// fewest is the smallest width, in columns, to which lines are fitted. A narrower terminal breaks the lines itself.
 const fewest = 40
 
 // An Output is where results are printed. Tables are fitted to the output's columns.
@@ -22,7 +22,7 @@ type Output struct {
 	Colours bool // the terminal shows colours, and the user wants them
 }
 
-// On returns an output that writes to w. With wide, lines have no limit.
+// On returns an output that writes to w. If wide is true, lines have no limit.
 func On(w io.Writer, wide bool) *Output {
 	o := &Output{Writer: w, Colours: colours(w)}
 	if !wide {
@@ -31,7 +31,7 @@ func On(w io.Writer, wide bool) *Output {
 	return o
 }
 
-// Of returns what is known of w as an output. If w is no Output, the result has no limit of columns and no colours.
+// Of returns w as an Output. If w is no Output, the result has no limit of columns and no colours.
 func Of(w io.Writer) Output {
 	if o, ok := w.(*Output); ok {
 		return *o
@@ -39,8 +39,8 @@ func Of(w io.Writer) Output {
 	return Output{Writer: w}
 }
 
-// Columns returns how wide lines on w may be, 0 for no limit: $COLUMNS if it is set, else the width of the terminal
-// that w is. A shell does not export COLUMNS by itself, so a user who sets it wants that width.
+// Columns returns how wide lines on w may be; 0 means no limit. It returns $COLUMNS if that is set, else the width of w
+// if w is a terminal. A shell does not export COLUMNS by itself, so a user who exports it wants that width.
 func Columns(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return max(n, fewest)
@@ -53,7 +53,8 @@ func Columns(w io.Writer) int {
 	return 0
 }
 
-// colours reports whether w is a terminal that shows colours, and the user wants them: https://no-color.org.
+// colours reports whether w is a terminal that shows colours, and the user has not turned them off
+// (https://no-color.org).
 func colours(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
@@ -74,7 +75,7 @@ func Println(w io.Writer, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// Bold is the text as the output sets off a heading.
+// Bold returns the text in bold if the output shows colours, else unchanged.
 func (o Output) Bold(text string) string {
 	if !o.Colours || text == "" {
 		return text
@@ -83,8 +84,8 @@ func (o Output) Bold(text string) string {
 }
 
 // Wrap breaks the lines of a text between words, so that each has at most the given number of columns; columns ≤ 0
-// means no limit. Lines that continue another begin with the indent. A word that is longer than a line, such as a
-// path, stays whole: the user could not copy a broken path.
+// means no limit. A line that continues the line before begins with indent. A word that is longer than a line, such as
+// a path, is not broken, since the user could not copy a broken path.
 func Wrap(text string, columns int, indent string) string {
 	if columns <= 0 {
 		return text
@@ -100,8 +101,8 @@ func Wrap(text string, columns int, indent string) string {
 	return strings.Join(out, "\n")
 }
 
-// WrapAfter breaks a text that begins behind a label, so that further lines begin below the text's first word;
-// columns ≤ 0 means no limit.
+// WrapAfter breaks a text that follows a label, so that further lines begin below the text's first word; columns ≤ 0
+// means no limit.
 func WrapAfter(label, text string, columns int) string {
 	if columns <= 0 {
 		return label + text
@@ -124,7 +125,8 @@ func wrapLine(line string, columns int, indent string) (lines []string) {
 	return append(lines, strings.TrimRight(current, " "))
 }
 
-// Width is the number of columns that s takes: two for East Asian wide characters, none for combining ones.
+// Width returns the number of columns that s takes: two for an East Asian wide character, none for a combining
+// character.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {

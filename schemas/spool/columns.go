@@ -2,11 +2,12 @@ package spool
 
 import "encoding/binary"
 
-// A sealed journal separates what repeats from what counts up, which compresses to a third. This code does not know
-// any other meaning of the bytes, and [Pack] checks that the bytes can be restored.
+// A sealed journal stores the bytes that repeat and the numbers that count up separately, so that it compresses to a
+// third of the size. This code knows nothing else about the meaning of the bytes. [Pack] checks that the bytes can be
+// restored.
 
-// planes turns values of width bytes each into columns: all first bytes, then all second ones, … A rest shorter than
-// a value stays behind the columns.
+// planes turns values of width bytes each into columns: all first bytes, then all second bytes, and so on. A rest
+// shorter than a value follows the columns.
 func planes(b []byte, width int) []byte {
 	out := make([]byte, 0, len(b))
 	n := len(b) / width
@@ -18,7 +19,7 @@ func planes(b []byte, width int) []byte {
 	return append(out, b[n*width:]...)
 }
 
-// rows undoes planes.
+// rows is the inverse of planes.
 func rows(b []byte, width int) []byte {
 	out := make([]byte, len(b))
 	n := len(b) / width
@@ -31,8 +32,8 @@ func rows(b []byte, width int) []byte {
 	return out
 }
 
-// differences replaces each little-endian value of width bytes that lies at offset in a record of size bytes by its
-// difference to the value before, in place.
+// differences replaces, in place, the little-endian value of width bytes at an offset in each record of size bytes by
+// its difference from the value in the record before.
 func differences(b []byte, size, offset, width int) {
 	var before uint64
 	for i := offset; i+width <= len(b); i += size {
@@ -42,7 +43,7 @@ func differences(b []byte, size, offset, width int) {
 	}
 }
 
-// sums undoes differences.
+// sums is the inverse of differences.
 func sums(b []byte, size, offset, width int) {
 	var v uint64
 	for i := offset; i+width <= len(b); i += size {
@@ -64,21 +65,21 @@ func putLittleEndian(b []byte, v uint64) {
 	}
 }
 
-// The fields of marks, tags and intervals that count up: their offsets and widths.
+// The offsets and widths of the fields in marks, tags and intervals that count up.
 var (
 	markCounters     = [][2]int{{0, 4}, {8, 8}} // k, time
 	tagCounters      = [][2]int{{0, 4}}         // k
 	intervalCounters = [][2]int{{0, 4}, {4, 4}} // k of begin and of end
 )
 
-// A tag's address: its offset and width.
+// The offset and the width of the address in a tag.
 const (
 	tagAddress  = 8
 	addressSize = 8
 )
 
-// lift takes out the values of width bytes that lie at offset in records of size bytes. A rest shorter than a record
-// stays in the records.
+// lift removes the values of width bytes at an offset from records of size bytes, and returns them separately. A rest
+// shorter than a record stays with the records.
 func lift(records []byte, size, offset, width int) (rest, lifted []byte) {
 	n := len(records) / size
 	rest, lifted = make([]byte, 0, len(records)-n*width), make([]byte, 0, n*width)
@@ -89,7 +90,7 @@ func lift(records []byte, size, offset, width int) (rest, lifted []byte) {
 	return append(rest, records...), lifted
 }
 
-// lower undoes lift.
+// lower is the inverse of lift.
 func lower(rest, lifted []byte, size, offset, width int) []byte {
 	out := make([]byte, 0, len(rest)+len(lifted))
 	for len(lifted) >= width && len(rest) >= size-width {
@@ -101,7 +102,8 @@ func lower(rest, lifted []byte, size, offset, width int) []byte {
 
 // distances encodes values of width bytes. For each value, distances stores how many values ago the same value
 // occurred, 0 = never. Then come the first occurrences: their number, the distances in planes, the values in planes.
-// An allocator reuses few addresses. Similar steps have the same distances wherever their blocks lie.
+// The distances compress well: an allocator reuses few addresses, and similar steps have the same distances even if
+// their blocks have other addresses.
 func distances(b []byte, width int) []byte {
 	n := len(b) / width
 	far, fresh := make([]byte, 4*n), []byte(nil)
@@ -120,7 +122,7 @@ func distances(b []byte, width int) []byte {
 	return append(append(out, planes(far, 4)...), planes(append(fresh, b[n*width:]...), width)...)
 }
 
-// undistances undoes distances.
+// undistances is the inverse of distances.
 func undistances(b []byte, width int) ([]byte, error) {
 	if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8)/4 {
 		return nil, errStreams
@@ -147,7 +149,7 @@ func undistances(b []byte, width int) ([]byte, error) {
 	return append(out, fresh...), nil
 }
 
-// columns turns records into planes of differences.
+// columns replaces the counters of records by differences, and returns the records in planes.
 func columns(records []byte, size int, counters [][2]int) []byte {
 	b := append([]byte(nil), records...)
 	for _, c := range counters {
@@ -156,7 +158,7 @@ func columns(records []byte, size int, counters [][2]int) []byte {
 	return planes(b, size)
 }
 
-// records undoes columns.
+// records is the inverse of columns.
 func records(b []byte, size int, counters [][2]int) []byte {
 	out := rows(b, size)
 	for _, c := range counters {

@@ -1,7 +1,7 @@
-// Package spool is the format of the crash-safe journal that the agent writes inside the experiment's process and
-// that ingest reads. Everything else that dpsight knows from inside a run is derived from the journal.
+// Package spool is the format of the crash-safe journal that the agent writes inside the experiment's process and that
+// ingest reads. dpsight derives everything that it knows from inside a run from the journal.
 //
-// # Two files while the process lives
+// # Two files while the process runs
 //
 // A recording process owns <pid>-<start>.marks and <pid>-<start>.frames in the run's spool folder (start: Unix time
 // in ns, hexadecimal).
@@ -32,15 +32,15 @@
 //
 // # One file afterwards
 //
-// Sealing packs both files into rank-N.dps.zst, a zstd stream of: "DPSJ", version u16, flags u8, a reserved byte,
-// then parts: length u64, bytes, and a seal. The seal has the numbers of marks and whole frames, the last mark's
-// number, and digests of both files (see seal.go). A journal that does not match its seal is refused. Older
-// journals have no seal, only zstd's own checksum of all bytes.
+// Sealing packs both files into rank-N.dps.zst. This file is a zstd stream of "DPSJ", version u16, flags u8, a reserved
+// byte, the parts (each with its length u64 before its bytes), and a seal. The seal has the numbers of marks and whole
+// frames, the last mark's number, and digests of both files (see seal.go). A reader refuses a journal that does not
+// match its seal. Older journals have no seal, only zstd's checksum of all bytes.
 //
 // In version 1 the parts are the two files: the marks up to the last record, and the frames unchanged, with a torn
-// tail. In version 2 the two files are split into columns and streams that compress to a third (see sealed.go), and
-// can be restored to the byte. Version 3, which is written today, splits further and is a quarter smaller than
-// version 2. All versions can be read. What cannot be split is written as version 1.
+// tail. In version 2 the two files are split into columns and streams that compress to a third (see sealed.go), and can
+// be restored to the byte. Version 3, the current one, splits further and is a quarter smaller than version 2. Readers
+// read all three versions. A journal that cannot be split is written as version 1.
 //
 // N is the process's RANK if it has one and the number is free, else the next free number in order of start.
 package spool

@@ -1,7 +1,7 @@
 package spool
 
-// A DType is a tagged tensor's data type: torch's dtype by number. 0 means that the dtype was not recorded, as in
-// older journals, or that the agent does not know it.
+// A DType is the number of a tagged tensor's torch dtype. 0 means that the dtype was not recorded, as in older
+// journals, or that the agent has no number for it.
 type DType uint8
 
 var dtypeNames = [...]string{"",
@@ -10,7 +10,7 @@ var dtypeNames = [...]string{"",
 	"complex32", "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
 	"float8_e8m0fnu", "float4_e2m1fn_x2"}
 
-// String returns torch's name of the dtype, without "torch."; empty if unknown.
+// String returns torch's name of the dtype, without "torch."; it is empty if the dtype is unknown.
 func (d DType) String() string {
 	if int(d) < len(dtypeNames) {
 		return dtypeNames[d]

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// The journals of the run's processes, from which dpsight ingest makes the tables again.
+	// Dir is the folder with the journals of the run's processes, from which dpsight ingest can make the tables again.
 	Dir          = "spool"
 	marksSuffix  = ".marks"
 	framesSuffix = ".frames"
@@ -54,7 +54,7 @@ func list(dir, suffix string) ([]string, error) {
 	return out, nil
 }
 
-// OpenLive reads an unsealed journal, even while its process lives. A torn part may be complete later.
+// OpenLive reads an unsealed journal, even while its process runs. A torn end may be complete at a later call.
 func OpenLive(marksPath string) (*Journal, error) {
 	marks, err := schemas.ReadRegular(marksPath)
 	if err != nil {
@@ -72,7 +72,7 @@ func OpenLive(marksPath string) (*Journal, error) {
 	return j, nil
 }
 
-// LastFrame says when a frame of an unsealed journal was last written.
+// LastFrame returns the time at which the last frame of an unsealed journal was written.
 func LastFrame(marksPath string) (time.Time, error) {
 	st, err := os.Stat(framesOf(marksPath))
 	if err != nil {
@@ -98,8 +98,8 @@ func OpenSealed(path string) (*Journal, error) {
 	return j, nil
 }
 
-// ReadDir reads every journal of a spool folder, sealed and live, in order of rank. Live journals get the ranks that
-// [Seal] would give them.
+// ReadDir reads all journals of a spool folder, sealed and live, in order of rank. A live journal gets the rank that
+// [Seal] would give it.
 func ReadDir(dir string) ([]*Journal, error) {
 	sealed, err := SealedJournals(dir)
 	if err != nil {
@@ -140,7 +140,8 @@ func readLive(dir string) ([]*Journal, error) {
 	return out, nil
 }
 
-// assignRanks numbers journals: a process's own RANK if it is free, else the next free number in order of start.
+// assignRanks gives each live journal a rank: its process's RANK if that is free, else the next free number, in the
+// order in which the processes started.
 func assignRanks(live, taken []*Journal) {
 	used := map[int32]bool{}
 	for _, j := range taken {
@@ -165,9 +166,9 @@ func assignRanks(live, taken []*Journal) {
 	}
 }
 
-// alreadySealed separates the live journals still to be sealed from those that have a sealed file: their sealer was
-// killed before it could remove them. The journal's header identifies the process, since exec and other machines use
-// process ids again.
+// alreadySealed separates the live journals that are still to be sealed from live journals that have a sealed file. The
+// second kind exists if dpsight was killed after it had sealed a journal and before it removed its two files. The
+// journal's header identifies the process, since process ids are not unique over exec and machines.
 func alreadySealed(live, sealed []*Journal) (open, done []*Journal) {
 	headers := map[MarksHeader]bool{}
 	for _, j := range sealed {
@@ -265,7 +266,7 @@ func Request(marksPath string, what uint32) error {
 	return err
 }
 
-// Requested reads the request word of a live journal: 0, [RequestDrain] while the agent has not seen it, or
+// Requested returns the request word of a live journal: 0, [RequestDrain] while the agent has not seen the request, or
 // [Answering].
 func Requested(marksPath string) (uint32, error) {
 	f, err := schemas.OpenRegular(marksPath)

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Follower reads a live journal while its process writes it. A Follower only reads, and passes on no mark and no
-// frame twice.
+// A Follower reads a live journal while its process writes it. A Follower only reads, and passes on each mark and each
+// frame once.
 type Follower struct {
 	path     string // of the marks
 	marksAt  int64
@@ -22,13 +22,13 @@ type Follower struct {
 // Follow begins to follow the journal of a marks file.
 func Follow(marksPath string) *Follower { return &Follower{path: marksPath} }
 
-// Path is the marks file.
+// Path returns the path of the marks file.
 func (f *Follower) Path() string { return f.path }
 
 // followChunk is how many bytes of marks are read at a time.
 const followChunk = 4096 * RecordSize
 
-// Marks passes on the records that were written since the last call, in order.
+// Marks calls each with the marks that were written since the last call, in order.
 func (f *Follower) Marks(each func(Mark)) error {
 	file, err := schemas.OpenRegular(f.path)
 	if err != nil {
@@ -59,9 +59,9 @@ func (f *Follower) Marks(each func(Mark)) error {
 	}
 }
 
-// records passes on the records of a part of the file that begins at marksAt, and returns how many bytes it used. The
+// records calls each with the records in the part b of the marks file, and returns how many bytes of b it used. The
 // file is allocated ahead of use, so zeros follow the last record. A zero record before other records was never
-// finished: the writing thread died.
+// finished, since the writing thread died.
 func (f *Follower) records(b []byte, each func(Mark)) (used int) {
 	for at := 0; at+RecordSize <= len(b); at += RecordSize {
 		m := parseMark(b[at:])
@@ -73,7 +73,8 @@ func (f *Follower) records(b []byte, each func(Mark)) (used int) {
 	return used
 }
 
-// Frames gives the whole frames that were written since the last call. A payload is valid during the call of each.
+// Frames calls each with the whole frames that were written since the last call. A payload is valid only during that
+// call.
 func (f *Follower) Frames(each func(Frame)) error {
 	file, err := schemas.OpenRegular(framesOf(f.path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,9 +141,9 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// A StepCount counts the steps of one process by its marks. The agent may end a step before it has seen a second
-// optimizer. From then on the second optimizer's updates end steps. If the first optimizer still updates, such as a
-// discriminator's, its earlier updates count as ending no step.
+// A StepCount counts the steps of one process by its marks. The agent may end a step at an optimizer's update before it
+// has seen a second optimizer. From then on, the second optimizer's updates end steps. If the first optimizer, such as
+// a discriminator's, still makes updates, the steps that it ended earlier do not count.
 type StepCount struct {
 	ended   map[uint64]int64 // steps, by the optimizer whose update ended them
 	updates map[uint64]int64 // by the optimizer
@@ -183,7 +184,7 @@ func (c *StepCount) updated(m Mark) {
 	}
 }
 
-// Steps is how many steps have ended.
+// Steps returns how many steps have ended.
 func (c *StepCount) Steps() (n int64) {
 	for optimizer, ended := range c.ended {
 		if len(c.ended) == 1 || c.updates[optimizer] <= ended {

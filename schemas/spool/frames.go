@@ -40,7 +40,7 @@ const (
 	framesMagic   = "DPSF"
 	framesVersion = 1
 	frameHeader   = 16
-	// maxFrame bounds one frame: a larger length is damage, not data.
+	// maxFrame is the largest length of a frame. A larger length in a file means that the file is damaged.
 	maxFrame = 8 << 30
 )
 
@@ -83,8 +83,8 @@ func checksum(header, payload []byte) uint32 {
 	return crc32.Update(c, crc32.IEEETable, payload)
 }
 
-// ScanFrames splits a frames file into its whole frames. For a torn tail, ScanFrames returns the frames before the
-// tail and a [TornError]. A file that is no frames file, or has another version, gives another error.
+// ScanFrames splits a frames file into its whole frames. For a torn tail, ScanFrames returns the frames before the tail
+// and a [TornError]. For a file that is no frames file, or has an unknown version, ScanFrames returns another error.
 func ScanFrames(b []byte) ([]Frame, error) {
 	if len(b) == 0 {
 		return nil, &TornError{0, "no header"}
@@ -118,7 +118,7 @@ func ScanFrames(b []byte) ([]Frame, error) {
 	return frames, nil
 }
 
-// readBounded reads exactly n bytes without trusting n for the allocation.
+// readBounded reads exactly n bytes. It allocates memory only as bytes arrive, since a damaged file may claim a huge n.
 func readBounded(r io.Reader, n uint64) ([]byte, error) {
 	var b []byte
 	for n > 0 {

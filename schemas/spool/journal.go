@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ProcessInfo is the first frame: what a process says of itself.
+// ProcessInfo is the payload of the first frame: the recorded process's rank, ids and mode, as the agent reports them.
 type ProcessInfo struct {
 	PID       int64  `json:"pid"`
 	PPID      int64  `json:"ppid"`
@@ -23,7 +23,8 @@ type ProcessInfo struct {
 	Torch     string `json:"torch"`
 	Forked    int32  `json:"forked"` // how many forks lie between this process and the one that exec'ed
 	Warmup    int32  `json:"warmup"`
-	// ModuleTimes says that instrumented steps have CUDA events around modules; older agents stamped phases only.
+	// ModuleTimes is true if instrumented steps have CUDA events around modules. Older agents recorded CUDA events only
+	// at the marks of phases.
 	ModuleTimes bool `json:"module_times"`
 }
 
@@ -37,7 +38,7 @@ type ModuleInfo struct {
 	First          bool    `json:"-"` // of its frame: a model's modules are written in one, itself before its parts
 }
 
-// Checkpoint is torch's word on the allocator at one drain.
+// Checkpoint has torch's own counters of the allocator at one drain.
 type Checkpoint struct {
 	Drain     int64              `json:"drain"` // 0 = when recording began
 	K         uint32             `json:"k"`
@@ -48,7 +49,7 @@ type Checkpoint struct {
 	Devices   []DeviceCheckpoint `json:"devices"`
 }
 
-// DeviceCheckpoint is one device's part: torch.cuda.memory_stats under torch's own keys
+// DeviceCheckpoint is one device's part of a [Checkpoint]: the values of torch.cuda.memory_stats under torch's keys
 // ("allocated_bytes.all.current").
 type DeviceCheckpoint struct {
 	Device int32            `json:"device"`
@@ -56,13 +57,13 @@ type DeviceCheckpoint struct {
 	Stats  map[string]int64 `json:"stats"`
 }
 
-// DeviceInfo says which GPU one of torch's device ordinals is, since CUDA_VISIBLE_DEVICES may renumber GPUs.
+// DeviceInfo says which GPU has one of torch's device ordinals, since CUDA_VISIBLE_DEVICES may renumber GPUs.
 type DeviceInfo struct {
 	Device int32   `json:"device"`
 	UUID   *string `json:"uuid"` // as torch reports it, without NVML's "GPU-"; null if torch does not
 }
 
-// OOMInfo is an allocation that failed.
+// OOMInfo is a request for memory that failed, as the agent reports it.
 type OOMInfo struct {
 	K         uint32 `json:"k"`
 	Device    int32  `json:"device"`
@@ -71,10 +72,12 @@ type OOMInfo struct {
 	Free      int64  `json:"free"`
 	TimeNS    int64  `json:"time_ns"`
 	Module    uint32 `json:"module"` // that asked, if no mark says which; 0 = none
-	// Line is the line of the script that the thread was on, or, in backward, the line of the thread that waits for
-	// that thread, whether lines were followed or not. 0 = no line is known, as in older journals.
+	// Line is the line of the script that the requesting thread was on. In backward it is the line of the thread that
+	// waits for the requesting thread. The agent reports the line even if it does not follow lines. 0 = no line is
+	// known, as in older journals.
 	Line uint32 `json:"line"`
-	// events were being recorded; nil in older journals, whose events show whether they were
+	// Recorded is true if events were being recorded. It is nil in older journals, in which the events themselves show
+	// this.
 	Recorded *bool `json:"recorded"`
 	Listed   bool  `json:"listed"` // no events were recorded, and a drain with a list of blocks follows
 }
@@ -86,7 +89,7 @@ type ExceptionInfo struct {
 	OOM     bool   `json:"oom"`
 }
 
-// FailureInfo is a hook of the agent that has failed. The agent no longer calls it.
+// FailureInfo is a hook of the agent that has failed. The agent no longer calls this hook.
 type FailureInfo struct {
 	Hook   string `json:"hook"`
 	Error  string `json:"error"` // one line, secrets masked
@@ -94,7 +97,7 @@ type FailureInfo struct {
 	Fatal  bool   `json:"fatal"` // nothing was recorded from there
 }
 
-// MetricInfo is one value of dpsight.metric.
+// MetricInfo is one value that the script reported with dpsight.metric.
 type MetricInfo struct {
 	K      uint32  `json:"k"`
 	TimeNS int64   `json:"time_ns"`
@@ -102,7 +105,8 @@ type MetricInfo struct {
 	Value  float64 `json:"value"`
 }
 
-// PredictionInfo is what the phantom GPU has reported so far; see schemas.Prediction.
+// PredictionInfo has the unknown reads, assumptions and estimates that the phantom GPU has reported so far; see
+// schemas.Prediction.
 type PredictionInfo struct {
 	Reads       []schemas.Counted `json:"reads"`
 	Guesses     []schemas.Counted `json:"guesses"`
@@ -117,8 +121,8 @@ type PredictionInfo struct {
 	Suspects []string `json:"suspects"`
 }
 
-// EndedOf returns what the agents report about ending a run early, from the process that went furthest. EndedOf
-// returns nil if the script ended by itself.
+// EndedOf returns after which step the agents of a prediction ended the script, and why. Of several processes, it takes
+// the one with the most steps. EndedOf returns nil if the script ended by itself.
 func EndedOf(journals []*Journal) (ended *schemas.Ended) {
 	for _, j := range journals {
 		if p := j.Prediction; p != nil && p.Ended != nil && (ended == nil || p.Ended.Step > ended.Step) {
@@ -128,7 +132,8 @@ func EndedOf(journals []*Journal) (ended *schemas.Ended) {
 	return ended
 }
 
-// GarbageOf returns what the garbage collectors of all processes freed, nil if no agent looked.
+// GarbageOf sums the memory that Python's garbage collectors freed in all processes. It returns nil if no agent
+// reported it.
 func GarbageOf(journals []*Journal) *schemas.Garbage {
 	var all *schemas.Garbage
 	for _, j := range journals {
@@ -144,7 +149,7 @@ func GarbageOf(journals []*Journal) *schemas.Garbage {
 	return all
 }
 
-// LinesInfo is what the agent says of the lines of the script that it follows.
+// LinesInfo has the lines of the script that the agent followed, and how much time that took.
 type LinesInfo struct {
 	// Lines are [number, file, line, function]. Allocator events refer to these numbers, after the numbers of
 	// marks.
@@ -153,7 +158,7 @@ type LinesInfo struct {
 	Reason string     `json:"reason"` // why nobody reports lines, or no longer
 	// Skipped is how many instrumented steps have no lines, since earlier steps had used up the time for lines.
 	Skipped int64 `json:"skipped"`
-	// What following lines has taken so far.
+	// The next three fields say how much following lines has cost so far.
 	Events  int64 `json:"events"`   // lines reached, functions left and nodes run
 	SpentNS int64 `json:"spent_ns"` // estimated from the time of one event, measured at the beginning
 	WallNS  int64 `json:"wall_ns"`  // since lines could be followed
@@ -167,12 +172,13 @@ type LineInfo struct {
 	Function string
 }
 
-// UnmarshalJSON reads the line as the agent writes it, as a list.
+// UnmarshalJSON decodes the line from the list that the agent writes.
 func (l *LineInfo) UnmarshalJSON(b []byte) error {
 	return decodeList(b, "a line", &l.ID, &l.File, &l.Line, &l.Function)
 }
 
-// HoldersInfo is one look for the holders of blocks that are not parameters, buffers, gradients or optimizer state.
+// HoldersInfo is the result of one search for the holders of blocks that are not parameters, buffers, gradients or
+// optimizer state.
 type HoldersInfo struct {
 	K        uint32               `json:"k"`
 	Moment   schemas.HolderMoment `json:"moment"`
@@ -180,7 +186,7 @@ type HoldersInfo struct {
 	Blocks   []HolderInfo         `json:"blocks"`   // changes to blocks that an earlier look reported
 }
 
-// HolderInfo is who keeps one block.
+// HolderInfo says what keeps one block.
 type HolderInfo struct {
 	Address uint64
 	Bytes   int64
@@ -189,12 +195,12 @@ type HolderInfo struct {
 	Path    string // secrets masked; empty = C++ alone
 }
 
-// UnmarshalJSON reads the holder as the agent writes it, as a list.
+// UnmarshalJSON decodes the holder from the list that the agent writes.
 func (h *HolderInfo) UnmarshalJSON(b []byte) error {
 	return decodeList(b, "a holder", &h.Address, &h.Bytes, &h.View, &h.Kind, &h.Path)
 }
 
-// decodeList reads a list of as many values as there are fields.
+// decodeList decodes a JSON list into fields. The list must have as many values as there are fields.
 func decodeList(b []byte, what string, fields ...any) error {
 	n := len(fields)
 	if err := json.Unmarshal(b, &fields); err != nil {
@@ -206,13 +212,13 @@ func decodeList(b []byte, what string, fields ...any) error {
 	return nil
 }
 
-// PlanInfo is what dpsight.plan announced.
+// PlanInfo is the numbers of warm-up and timed steps that the script announced with dpsight.plan.
 type PlanInfo struct {
 	Warmup int64 `json:"warmup"`
 	Timed  int64 `json:"timed"`
 }
 
-// EndInfo is the agent's last word.
+// EndInfo is the payload of the last frame, which the agent writes at the process's end.
 type EndInfo struct {
 	Reason  string `json:"reason"` // exit, exception
 	Marks   int64  `json:"marks"`
@@ -221,7 +227,7 @@ type EndInfo struct {
 	Steps   int64  `json:"steps"`
 }
 
-// A Chunk is one drain: the allocator's events since the last one (a pickle of torch's snapshot; nil if none were
+// A Chunk is one drain: the allocator's events since the previous drain (a pickle of torch's snapshot; nil if none were
 // recorded) and torch's counters.
 type Chunk struct {
 	Pickle     []byte      // aliases the journal's bytes
@@ -261,8 +267,8 @@ type Journal struct {
 	Damaged     []error    // whole frames with a payload that could not be read; each is skipped
 }
 
-// Parse reads a journal from the bytes of its two files. Damage inside a frame is recorded in Damaged, a torn tail in
-// Torn; only bytes that are no journal at all are an error.
+// Parse reads a journal from the bytes of its two files. Parse records damage inside a frame in Damaged, and a torn
+// tail in Torn. It returns an error only if the bytes are no journal at all.
 func Parse(marks, frames []byte) (*Journal, error) {
 	j := &Journal{Names: map[uint32]string{}}
 	var err error
@@ -291,8 +297,8 @@ func Parse(marks, frames []byte) (*Journal, error) {
 	return j, nil
 }
 
-// addWriteError adds the failure of an agent that could write no more, unless the agent could still write the failure
-// itself.
+// addWriteError adds a failure to the journal of an agent that could no longer write, unless the agent has written the
+// failure itself.
 func (j *Journal) addWriteError(marks []byte) {
 	number := writeError(marks)
 	if number == 0 || slices.ContainsFunc(j.Failures, func(f FailureInfo) bool { return f.Fatal }) {
@@ -305,7 +311,7 @@ func (j *Journal) addWriteError(marks []byte) {
 	j.Failures = append(j.Failures, failure)
 }
 
-// errnoText is what Linux says for the number of an error, wherever it is read.
+// errnoText returns Linux's text for an error number, even if this program runs on another system.
 func errnoText(number uint32) string {
 	switch number {
 	case 5:
@@ -418,7 +424,7 @@ func (j *Journal) add(f Frame) (err error) {
 
 func (j *Journal) addNames(b []byte) error { return Names(b, j.Names) }
 
-// Names adds the ids and names of a [FrameNames] to known.
+// Names adds the ids and names in the payload of a [FrameNames] to known.
 func Names(b []byte, known map[uint32]string) error {
 	v, err := decode[struct {
 		Names [][2]json.RawMessage `json:"names"`

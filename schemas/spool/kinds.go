@@ -1,10 +1,10 @@
 package spool
 
-// A Kind says what a mark means. Kinds with an odd number open a span that the next number closes, up to
-// [OpenKinds].
+// A Kind says what a mark means. Up to [OpenKinds], a kind with an odd number opens a span, and the kind with the next
+// number closes it.
 type Kind uint8
 
-// The kinds of marks. a and b are the record's operands, and bits describes its flags.
+// The kinds of marks. In the comments, a and b are the record's operands, and Bits are its flags.
 const (
 	// outermost module call. a: module id. Bits: [FlagGrad], [FlagTraining], [FlagInference], [FlagInBackward],
 	// [FlagGraphModule], [FlagFake]
@@ -74,7 +74,7 @@ const (
 	Holders Kind = 60
 )
 
-// OpenKinds bounds the kinds that come in pairs (odd opens, even closes).
+// OpenKinds is the last kind that belongs to a pair: an odd kind that opens a span, and an even kind that closes it.
 const OpenKinds Kind = 28
 
 // Opens reports whether k opens a span.
@@ -116,11 +116,12 @@ const (
 	FlagInitializes = 1 << 2
 )
 
-// Flag of Updated marks: the step ended with this mark, as with a StepEnd.
+// FlagEnds is a flag of Updated marks: the step ended with this mark, as with a StepEnd.
 const FlagEnds = 1 << 0
 
-// Flag of OOM marks: a convolution asked. A Raised mark follows if the error reaches Python; otherwise torch recovers
-// from it. Without FlagNoted, the script gets the error, or the agent is too old to say.
+// FlagNoted is a flag of OOM marks: a convolution made the request. A Raised mark follows if the error reaches Python;
+// otherwise torch recovers from the error. Without FlagNoted, the script gets the error, or the agent is too old to set
+// the flag.
 const FlagNoted = 1 << 0
 
 // Flag of phase marks.
@@ -164,7 +165,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// A TagKind is what the agent saw at an address: a fact. Ingest decides the category.
+// A TagKind says which kind of tensor the agent saw at an address. Ingest derives the category from it.
 type TagKind uint8
 
 // The kinds of tags.

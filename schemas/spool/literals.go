@@ -2,11 +2,11 @@ package spool
 
 import "errors"
 
-// The pickles of allocator events are most of a journal: the same opcodes for every event, with an address, a size, a
-// time and a mark between them. split takes these literals out, into one stream for each kind.
+// The pickles of allocator events are most of a journal. They have the same opcodes for each event, with an address, a
+// size, a time and a mark between them. split moves these literals into one stream for each kind.
 //
-// Reading opcodes needs only the lengths of their arguments. From an unknown opcode on, split stores the rest of the
-// pickle unchanged, and join, which meets the same opcode, copies it.
+// To find the opcodes, split needs only the lengths of their arguments. From an unknown opcode on, split stores the
+// rest of the pickle unchanged. join meets the same opcode and copies the rest.
 
 const (
 	streamCode  = iota // opcodes, lengths, and literals of no other stream
@@ -51,7 +51,7 @@ func argument(op byte) (fixed, counted int, ok bool) {
 	return 0, 0, false
 }
 
-// streamOf is the stream of an opcode's literal of n bytes.
+// streamOf returns the stream for an opcode's literal of n bytes.
 func streamOf(op byte, n int) int {
 	switch {
 	case op == opLong1 && n == 6:
@@ -70,7 +70,7 @@ func streamOf(op byte, n int) int {
 
 type streams [nStreams][]byte
 
-// split adds a pickle's bytes to the streams.
+// split divides a pickle's bytes among the streams.
 func (s *streams) split(p []byte) {
 	code := 0 // where the bytes begin that are copied into the code unchanged
 	for i := 0; i < len(p); {
@@ -104,7 +104,7 @@ func (s *streams) take(stream, n int) ([]byte, error) {
 	return b, nil
 }
 
-// join appends the next pickle, of n bytes, to out.
+// join appends the next pickle, of n bytes, to out. It is the inverse of split.
 func (s *streams) join(out []byte, n int) ([]byte, error) {
 	code := s[streamCode]
 	begin, at := 0, 0 // in the code: the begin of what is not yet in out, and the next opcode
@@ -150,7 +150,8 @@ func (s *streams) join(out []byte, n int) ([]byte, error) {
 	return append(out, code[begin:at]...), nil
 }
 
-// stored returns a stream in the form that is compressed: values of a fixed width in planes, times as differences.
+// stored returns a stream in the form in which it is compressed: values of a fixed width in planes, and times as
+// differences.
 func (s *streams) stored(i int) []byte {
 	b := s[i]
 	if i == streamLong7 {
@@ -163,7 +164,7 @@ func (s *streams) stored(i int) []byte {
 	return b
 }
 
-// load undoes stored.
+// load is the inverse of stored.
 func (s *streams) load(i int, b []byte) {
 	if w := streamWidth[i]; w > 0 {
 		b = rows(b, w)

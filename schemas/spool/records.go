@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// RecordSize is the size of a mark, of a tag and of slot 0.
+// RecordSize is the size of a mark, of a tag and of slot 0, in bytes.
 const RecordSize = 32
 
 const (
 	marksMagic   = "DPSM"
 	marksVersion = 1
-	// requestOffset is where the collector writes its request in slot 0.
+	// requestOffset is the offset in slot 0 at which the collector writes its request.
 	requestOffset = 12
 	// RequestDrain asks the agent to drain at its next mark.
 	RequestDrain = 1
@@ -58,7 +58,7 @@ type MarksHeader struct {
 	StartNS int64
 }
 
-// AppendMarksHeader appends slot 0.
+// AppendMarksHeader appends slot 0, the header of a marks file.
 func AppendMarksHeader(b []byte, h MarksHeader) []byte {
 	b = append(b, marksMagic...)
 	b = binary.LittleEndian.AppendUint16(b, marksVersion)
@@ -69,8 +69,8 @@ func AppendMarksHeader(b []byte, h MarksHeader) []byte {
 	return append(b, make([]byte, 8)...)
 }
 
-// writeErrorOffset is the offset in slot 0 of the error that stopped the agent from writing frames. The map has room
-// for this number even on a full disk.
+// writeErrorOffset is the offset in slot 0 of the error that stopped the agent from writing frames. The memory map has
+// room for this number even on a full disk.
 const writeErrorOffset = 24
 
 // writeError is the number of the error that stopped the agent from writing frames; 0 if there was none, and in
@@ -82,7 +82,7 @@ func writeError(marks []byte) uint32 {
 	return binary.LittleEndian.Uint32(marks[writeErrorOffset:])
 }
 
-// ScanMarks reads all records of a marks file, holes and the unused end left out, in order of k.
+// ScanMarks reads all records of a marks file in order of k. It leaves out holes and the unused end.
 func ScanMarks(b []byte) (MarksHeader, []Mark, error) {
 	var h MarksHeader
 	if len(b) < RecordSize {
@@ -101,7 +101,7 @@ func ScanMarks(b []byte) (MarksHeader, []Mark, error) {
 	var marks []Mark
 	for k := 1; (k+1)*RecordSize <= len(b); k++ {
 		m := parseMark(b[k*RecordSize:])
-		// A record whose k is not its place, or that has no kind or no time, was never finished.
+		// A record was never finished if its k is not the number of its slot, or if it has no kind or no time.
 		if m.K == uint32(k) && m.Kind != 0 && m.TimeNS != 0 {
 			marks = append(marks, m)
 		}
@@ -109,7 +109,7 @@ func ScanMarks(b []byte) (MarksHeader, []Mark, error) {
 	return h, marks, nil
 }
 
-// usedMarks is the length of a marks file up to its last record.
+// usedMarks returns the length of a marks file up to the end of its last record.
 func usedMarks(b []byte) int {
 	for n := len(b) / RecordSize; n > 1; n-- {
 		if m := parseMark(b[(n-1)*RecordSize:]); m.K != 0 {
@@ -164,8 +164,8 @@ func parseTags(b []byte, tags []Tag) ([]Tag, error) {
 	return tags, nil
 }
 
-// An Interval is the GPU time between the CUDA events recorded at two consecutive marks: begin u32 | end u32 | ns
-// i64. An Interval joins neighbouring marks instead of measuring from one origin, since torch gives milliseconds as
+// An Interval is the GPU time between the CUDA events recorded at two consecutive marks: begin u32 | end u32 | ns i64.
+// Intervals lie between neighbouring marks and do not begin at a common origin, since torch returns milliseconds as
 // float32, which loses microseconds after a minute.
 type Interval struct {
 	BeginK, EndK uint32

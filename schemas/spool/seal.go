@@ -11,8 +11,8 @@ import (
 
 // A trailer is the seal at the end of a sealed journal: a summary of its two files at the time of sealing. A frame's
 // own checksum shows that the frame is whole, but not that later frames exist. Without the trailer, a damaged frame
-// looks like the torn tail of a killed process, and everything after the damage is lost silently. The trailer is made
-// after the process has ended, so the experiment pays nothing for it.
+// looks like the torn tail of a killed process, and everything after the damage is lost silently. The collector makes
+// the trailer after the process has ended, so it costs the experiment nothing.
 //
 //	marks u64 | frames u64 | last k u64 | SHA-256 of the marks | SHA-256 of the frames
 type trailer struct {
@@ -59,8 +59,8 @@ func verify(sealed, marks, frames []byte) error {
 	return errors.New("its digest is not the one that it was sealed with")
 }
 
-// atEnd reads to the end of a stream, which has nothing more: only there the decoder compares the checksum that zstd
-// keeps of all bytes. Journals without a seal have that checksum, too.
+// atEnd reads to the end of a stream, and returns an error if bytes remain. Only at the end does the decoder compare
+// zstd's checksum of all bytes, which journals without a seal have, too.
 func atEnd(z io.Reader) error {
 	switch n, err := io.Copy(io.Discard, io.LimitReader(z, 1)); {
 	case err != nil:
@@ -71,14 +71,14 @@ func atEnd(z io.Reader) error {
 	return nil
 }
 
-// A DamagedError says that a sealed journal does not hold what was sealed.
+// A DamagedError says that a sealed journal's content is not what was sealed.
 type DamagedError struct{ Err error }
 
 func (e *DamagedError) Error() string { return "the journal is damaged: " + e.Err.Error() }
 
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Hint says what to do about a damaged journal.
+// Hint returns advice on what to do about a damaged journal.
 func (e *DamagedError) Hint() string {
 	return "bring the file back from a copy; tables that were made from it stay as they are"
 }

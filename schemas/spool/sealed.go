@@ -17,9 +17,10 @@ const (
 	sealedPlain = 1 // the bytes of the two files
 	sealedSplit = 2 // taken apart
 	sealedFiner = 3 // taken further apart: see [apart]
-	// maxSplit bounds the size of journals that are taken apart: doing so takes several times their size in memory.
+	// maxSplit is the largest size of journals that [apart] splits: splitting takes several times a journal's size in
+	// memory.
 	maxSplit = 256 << 20
-	// maxDecoded bounds what a sealed journal may unpack to in memory.
+	// maxDecoded is the largest size to which a sealed journal may unpack in memory.
 	maxDecoded = 16 << 30
 )
 
@@ -29,7 +30,8 @@ func Pack(w io.Writer, marks, frames []byte) error {
 	version, parts := uint16(sealedPlain), [][]byte{marks, frames}
 	if len(marks)+len(frames) <= maxSplit {
 		split := apart(marks, frames)
-		// Files that cannot be restored from their parts are stored unchanged: a seal must never lose a byte.
+		// If the files cannot be restored from their parts, they are stored unchanged, since sealing must not lose a
+		// byte.
 		m, f, err := together(split, sealedFiner)
 		if err == nil && bytes.Equal(m, marks) && bytes.Equal(f, frames) {
 			version, parts = sealedFiner, split
@@ -53,7 +55,7 @@ func Pack(w io.Writer, marks, frames []byte) error {
 	return z.Close()
 }
 
-// Unpack gives the bytes of the two files that a sealed journal holds.
+// Unpack returns the bytes of the two files in a sealed journal.
 func Unpack(path string) (marks, frames []byte, err error) {
 	f, err := schemas.OpenRegular(path)
 	if err != nil {
@@ -68,7 +70,7 @@ func Unpack(path string) (marks, frames []byte, err error) {
 	return unsealed(z)
 }
 
-// unsealed reads what [Pack] compresses.
+// unsealed reads the uncompressed content of a sealed journal, as [Pack] wrote it.
 func unsealed(z io.Reader) (marks, frames []byte, err error) {
 	var h [8]byte
 	if _, err := io.ReadFull(z, h[:]); err != nil {
@@ -137,7 +139,7 @@ const (
 
 const filesHeader = 8 // of a frames file
 
-// apart takes a journal apart; nil if the journal is not of the usual form.
+// apart splits a journal into parts. It returns nil if the journal does not have the usual form.
 func apart(marks, frames []byte) [][]byte {
 	if len(marks) < RecordSize || len(frames) < filesHeader {
 		return nil
@@ -149,7 +151,7 @@ func apart(marks, frames []byte) [][]byte {
 	parts := make([][]byte, nParts)
 	parts[partMarks] = append(append([]byte(nil), marks[:RecordSize]...), columns(marks[RecordSize:], RecordSize,
 		markCounters)...)
-	// The number of whole frames comes first: bytes after the last one are stored unchanged.
+	// The number of whole frames comes first. The bytes after the last whole frame are stored unchanged.
 	rest := binary.LittleEndian.AppendUint64(nil, uint64(len(all)))
 	rest = append(rest, frames[:filesHeader]...)
 	var tags, intervals []byte
@@ -192,7 +194,7 @@ func apart(marks, frames []byte) [][]byte {
 	return parts
 }
 
-// together undoes apart.
+// together is the inverse of apart.
 func together(parts [][]byte, version uint16) (marks, frames []byte, err error) {
 	if version == sealedFiner && len(parts) != nParts || version == sealedSplit && len(parts) != nSplit {
 		return nil, nil, errStreams

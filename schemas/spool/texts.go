@@ -5,20 +5,20 @@ import (
 	"strconv"
 )
 
-// Texts of allocator events are nearly identical: only one number, the mark, counts up. Written as digits the number
-// never repeats. Its difference to the number before repeats from step to step.
+// The texts of allocator events are nearly identical: only one number, the mark, counts up. Written as digits, this
+// number does not repeat, but its difference from the number before repeats from step to step.
 
 const (
-	// place replaces, in a text, a number that was taken out.
+	// place is the byte that stands in a text in place of a number that was taken out.
 	place = 0
-	// most is how many digits such a number may have: it fits in four bytes.
+	// most is how many digits a number that is taken out may have, so that it fits in four bytes.
 	most = 9
 	// untouched stands before texts from which no number is taken out, since these texts already contain [place].
 	untouched = 1<<64 - 1
 )
 
-// counted takes the numbers out of texts. counted returns the length of the rest, the rest, and the numbers'
-// differences in planes.
+// counted takes the numbers out of texts. It returns three things in one slice: the length of the remaining text, that
+// text, and the numbers' differences in planes.
 func counted(text []byte) []byte {
 	rest, numbers := make([]byte, 0, len(text)), []byte(nil)
 	for i := 0; i < len(text); {
@@ -49,7 +49,7 @@ func counted(text []byte) []byte {
 	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(rest))), rest...), planes(numbers, 4)...)
 }
 
-// uncounted undoes counted.
+// uncounted is the inverse of counted.
 func uncounted(b []byte) ([]byte, error) {
 	if len(b) < 8 {
 		return nil, errStreams

@@ -14,10 +14,10 @@ type ReadError struct{ error }
 
 func (e *ReadError) Unwrap() error { return e.error }
 
-// Hint says how to name another store.
+// Hint returns advice to name another store.
 func (e *ReadError) Hint() string { return "name a folder of runs with --store" }
 
-// Hint names folders that hold runs, or says how runs are made.
+// Hint returns the names of folders that hold runs, or advice on how to make runs.
 func (e *NoRunsError) Hint() string {
 	if len(e.Below) > 0 {
 		return "a store is the folder that the run folders lie in: " +
@@ -26,7 +26,7 @@ func (e *NoRunsError) Hint() string {
 	return "record one, as in dpsight collect python train.py, or name another store with --store"
 }
 
-// Hint says how the run that was meant can be named.
+// Hint returns advice on how to name the run that the user probably meant.
 func (e *NotFoundError) Hint() string {
 	switch {
 	case e.Many:
@@ -37,7 +37,7 @@ func (e *NotFoundError) Hint() string {
 	return "dpsight runs --store " + e.Store + " lists its runs; another store is named by its folder"
 }
 
-// Hint says what to do about a manifest that cannot be read.
+// Hint returns advice on what to do about a manifest that cannot be read.
 func (d Damaged) Hint() string {
 	var other *schemas.SchemaError
 	if errors.As(d.Err, &other) && other.Newer() {
@@ -60,13 +60,13 @@ func (e *TablesError) Hint() string {
 	return "dpsight ingest --again " + e.Dir + " makes the tables again from the recording"
 }
 
-// Hint is the command that ingests the runs.
+// Hint returns the command that ingests the runs.
 func (e *NoneIngestedError) Hint() string { return "dpsight ingest " + e.Folder }
 
-// Hint is the command that makes all tables again.
+// Hint returns the command that makes all tables again.
 func (e *NoneReadableError) Hint() string {
 	return "dpsight ingest --again FOLDER makes the tables again from the recordings"
 }
 
-// Hint says how to name a single run.
+// Hint returns advice on how to name a single run.
 func (e *NotOneError) Hint() string { return "name a run by its id, or by its own name" }

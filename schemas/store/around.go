@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Notes returns notes on what was taken if nothing was named, or if a name stands for several runs. Warnings say
-// what is missing.
+// Notes returns notes on which runs were selected if the user named none, or if a name stands for several runs. Its
+// warnings say which runs are missing or damaged.
 func (sel *Selection) Notes() (notes, warnings []string) {
 	for _, n := range sel.Newest {
 		notes = append(notes, n.String())
@@ -21,7 +21,8 @@ func (sel *Selection) Notes() (notes, warnings []string) {
 	return notes, sel.Gaps()
 }
 
-// Gaps are the runs that a store or its suite ought to have and that are not in the selection.
+// Gaps returns sentences on the runs that are missing from the selection: damaged run folders, and runs of the suite
+// that the store does not have.
 func (sel *Selection) Gaps() []string {
 	var out []string
 	for _, d := range sel.Damaged {
@@ -42,7 +43,7 @@ func Folders(runs []Run) []string {
 	return dirs
 }
 
-// storesOf are the folders that some runs lie in, sorted.
+// storesOf returns the folders of the stores in which runs lie, sorted and without duplicates.
 func storesOf(runs []Run) []string {
 	var dirs []string
 	for _, r := range runs {
@@ -69,8 +70,8 @@ func (sel *Selection) Manifests() []*schemas.Manifest {
 	return out
 }
 
-// Others returns the runs that are beside the selected ones in their stores and that wanted accepts; a nil wanted
-// accepts all. Runs in also count as selected.
+// Others returns the runs in the stores of the selected runs that are not selected and that wanted accepts; a nil
+// wanted accepts all. Runs in also count as selected.
 func (sel *Selection) Others(wanted func(*schemas.Manifest) bool, also ...Run) []Run {
 	shown := slices.Concat(sel.Runs, also)
 	selected := map[string]bool{}
@@ -92,8 +93,8 @@ func (sel *Selection) Others(wanted func(*schemas.Manifest) bool, also ...Run) [
 	return out
 }
 
-// ResolveOne finds the run that a name stands for: in the store or else among the selected runs, which may come from
-// folders in other stores. Of several selected runs with the name, ResolveOne takes the last.
+// ResolveOne finds the one run that a name stands for: in the store, or else in the selection among, whose runs may lie
+// in other stores. Of several runs in among with the name, ResolveOne takes the last.
 func (s *Store) ResolveOne(name string, among *Selection) (*Selection, error) {
 	sel, err := s.Resolve([]string{name})
 	var missing *NotFoundError

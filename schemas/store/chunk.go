@@ -12,11 +12,11 @@ import (
 	"sync"
 )
 
-// The documents of an index are stored in chunks of many runs, since SQLite takes as long for a row as a document
-// takes to decode. A chunk holds the runs from its first folder up to the first folder of the next chunk, by folder
-// name. Adding a run usually changes only the last chunk.
+// The documents of an index are stored in chunks of many runs, since SQLite takes as long for a row as a document takes
+// to decode. In the order of folder names, a chunk holds the runs from its first folder up to, but not including, the
+// next chunk's first folder. Adding a run usually changes only the last chunk.
 
-// chunkRuns is how many runs a new chunk has. A chunk is divided when it has twice as many.
+// chunkRuns is how many runs a new chunk has. A chunk is divided when it has twice that many runs.
 const chunkRuns = 512
 
 // entry is a document of a run folder as the index has it.
@@ -25,7 +25,7 @@ type entry struct {
 	data  []byte
 }
 
-// readChunk passes on the documents of a chunk. Everything after a document that cannot be read is ignored.
+// readChunk calls use with each document of a chunk. It ignores everything after a document that cannot be read.
 func readChunk(b []byte, use func(folder, stamp, data []byte)) {
 	field := func() []byte {
 		n, size := binary.Uvarint(b)
@@ -43,7 +43,7 @@ func readChunk(b []byte, use func(folder, stamp, data []byte)) {
 	}
 }
 
-// into collects the documents of a chunk.
+// into returns a function that adds a document to all, by its folder.
 func into(all map[string]entry) func(folder, stamp, data []byte) {
 	return func(folder, stamp, data []byte) { all[string(folder)] = entry{string(stamp), data} }
 }
@@ -63,15 +63,15 @@ func checksum(first string, data []byte) int64 {
 	return int64(crc32.Update(sum, castagnoli, data))
 }
 
-// read returns the contents of a table, by folder.
+// read returns the documents of an index's table, by folder.
 func (x *index) read(table string) map[string]entry {
 	out := map[string]entry{}
 	x.chunks(table, func(chunk []byte) { readChunk(bytes.Clone(chunk), into(out)) })
 	return out
 }
 
-// each passes on the documents of a table, several chunks at once. A document is valid only until use returns, so
-// that no more than a few chunks are in memory.
+// each calls use with each document of an index's table, for several chunks at once. A document is valid only until use
+// returns, so that only a few chunks are in memory.
 func (x *index) each(table string, use func(folder, stamp, data []byte)) {
 	workers := runtime.GOMAXPROCS(0)
 	full, empty := make(chan []byte), make(chan []byte, workers+1)
@@ -92,8 +92,8 @@ func (x *index) each(table string, use func(folder, stamp, data []byte)) {
 	wg.Wait()
 }
 
-// chunks hands on the undamaged chunks of a table. A chunk is valid until use returns. After an error no more chunks
-// come: the rest is read from the run folders.
+// chunks calls use with each undamaged chunk of a table. A chunk is valid until use returns. After an error, chunks
+// stops; callers then read the remaining documents from the run folders.
 func (x *index) chunks(table string, use func(chunk []byte)) {
 	if x == nil {
 		return
@@ -117,8 +117,8 @@ func (x *index) chunks(table string, use func(chunk []byte)) {
 	x.failed(rows.Err())
 }
 
-// keep writes documents to a table, and removes folders that are gone from every table with one document a run.
-// Errors are ignored: an index that could not be written is mended at the next use.
+// keep writes documents to a table. It also removes the documents of deleted run folders from all tables that have one
+// document for each run. keep ignores errors, since the next use of the index repairs it.
 func (x *index) keep(table string, fresh map[string]entry, gone []string) {
 	if x == nil || len(fresh) == 0 && len(gone) == 0 {
 		return
@@ -137,7 +137,7 @@ func (x *index) keep(table string, fresh map[string]entry, gone []string) {
 	}))
 }
 
-// change rewrites the chunks that some folders are in.
+// change rewrites the chunks that contain the folders of fresh and gone.
 func change(tx *sql.Tx, table string, fresh map[string]entry, gone []string) error {
 	firsts, err := firstsOf(tx, table)
 	if err != nil {
@@ -183,7 +183,7 @@ func change(tx *sql.Tx, table string, fresh map[string]entry, gone []string) err
 	return nil
 }
 
-// firstsOf are the names of the chunks of a table, in order.
+// firstsOf returns the first folder of each chunk of a table, in order. It is the chunk's name.
 func firstsOf(tx *sql.Tx, table string) (firsts []string, err error) {
 	rows, err := tx.Query("SELECT first FROM " + table)
 	if err != nil {

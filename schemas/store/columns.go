@@ -9,15 +9,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A column sets one field of a row: int for a column of integers, word for a column of words. A null value sets no
-// field.
+// A column sets one field of a row from a table's column: through int for a column of integers, through word for a
+// column of strings. A null value sets no field.
 type column[R any] struct {
 	name string
 	int  func(*R, int64)
 	word func(*R, string)
 }
 
-// set takes value i of a piece.
+// set sets the column's field of a row from value i of a piece.
 func (c *column[R]) set(r *R, p *piece, i int) {
 	switch {
 	case p == nil || p.isNull(i):
@@ -28,9 +28,9 @@ func (c *column[R]) set(r *R, p *piece, i int) {
 	}
 }
 
-// readColumns reads some columns of a table into rows; the other fields stay zero. With keep, readColumns makes only
-// the rows whose values keep accepts: an analysis uses one event in hundreds. keep gets the values in the order of
-// cols.
+// readColumns reads some columns of a table into rows; the remaining fields stay zero. If keep is not nil, readColumns
+// makes only the rows that keep accepts, since an analysis needs only one event in hundreds. keep gets the values in
+// the order of cols.
 func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R], keep func([]*piece, int) bool) ([]R,
 	error) {
 	var rows []R

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// SetConfidence adds the confidence of a predicted peak, as judge returns it, to the run's ingest report. Ingest
-// itself derives facts and does not judge. SetConfidence leaves a report alone if it already has a confidence, or if
+// SetConfidence adds the confidence of a predicted peak, as judge returns it, to the run's ingest report. Ingest itself
+// derives facts and determines no confidence. SetConfidence leaves a report alone if it already has a confidence, or if
 // the run was not predicted.
 func SetConfidence(dir string,
 	judge func(*schemas.Manifest, *schemas.IngestReport) *schemas.Confidence) (err error) {
@@ -42,8 +42,8 @@ func SetConfidence(dir string,
 	return schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), report.Encode)
 }
 
-// isJudged reports whether a report needs no confidence: the run was not predicted, or the report has one. A report
-// that another dpsight is just writing does not exist yet.
+// isJudged reports whether a report needs no confidence: the run was not predicted, or the report already has a
+// confidence. It returns false if the report does not exist, since another dpsight may just be writing it.
 func isJudged(dir string) (bool, error) {
 	report, err := schemas.ReadIngestReport(dir)
 	if errors.Is(err, fs.ErrNotExist) {

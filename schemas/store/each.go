@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// LoadOrManifest is [Load], except that a run without tables gives only its manifest. A list of runs shows such a
-// run, while an analysis refuses it.
+// LoadOrManifest is [Load], but returns only the manifest, and no error, for a run without tables. A list of runs shows
+// a run without tables, while an analysis refuses it.
 func LoadOrManifest(r Run, want schemas.Want) (*schemas.Tables, error) {
 	t, err := Load(r, want)
 	var pending *NotIngestedError
@@ -21,15 +21,15 @@ func LoadOrManifest(r Run, want schemas.Want) (*schemas.Tables, error) {
 }
 
 // Each loads the selected runs ([LoadOrManifest] if tolerant) and passes them to use one after another, so that only
-// one run's tables are in memory. An unreadable run is an error if an argument named it in particular. If an argument
-// stood for many runs, the others are still read: read is the selection without damaged runs, and damaged lists the
-// damaged runs.
+// one run's tables are in memory. If the arguments named single runs, an unreadable run is an error. If an argument
+// stood for many runs, Each skips unreadable runs: read is the selection without them, and damaged lists them.
 func (sel *Selection) Each(want schemas.Want, tolerant bool, use func(*schemas.Tables) error) (read *Selection,
 	damaged []Damaged, err error) {
 	return sel.EachBut(func(int) bool { return false }, want, tolerant, use)
 }
 
-// EachBut is [Selection.Each] without the runs for which had returns true. had gets a run's place in the selection.
+// EachBut is [Selection.Each], but does not load the runs for which had returns true. had gets a run's index in the
+// selection.
 func (sel *Selection) EachBut(had func(i int) bool, want schemas.Want, tolerant bool,
 	use func(*schemas.Tables) error) (read *Selection, damaged []Damaged, err error) {
 	load := Load
@@ -67,7 +67,8 @@ func (sel *Selection) EachBut(had func(i int) bool, want schemas.Want, tolerant 
 	return read, damaged, nil
 }
 
-// A TablesError is a run whose tables cannot be read. Tables can be derived again from the run's journal.
+// A TablesError says that a run's tables cannot be read. dpsight can usually derive tables again from the run's
+// journal.
 type TablesError struct {
 	Dir string // the run's folder
 	Err error
@@ -77,7 +78,7 @@ func (e *TablesError) Error() string { return e.Err.Error() }
 
 func (e *TablesError) Unwrap() error { return e.Err }
 
-// A NoneReadableError says that several runs were selected and the tables of none can be read.
+// A NoneReadableError says that the tables of all selected runs are unreadable.
 type NoneReadableError struct{ Runs int }
 
 func (e *NoneReadableError) Error() string {

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/where"
 )
 
-// The facts of a run that a condition may name beside its parameters.
+// The names of the facts about a run that a --where condition may use in addition to the run's parameters.
 const (
 	factRun      = "run"      // the run's id
 	factName     = "name"     // the run's name
@@ -79,7 +79,7 @@ func (sel *Selection) Where(text string) error {
 	return nil
 }
 
-// factsOf is what a condition may ask of a run.
+// factsOf returns a run's parameters and facts, by the names that a condition may use.
 func factsOf(r Run) map[string]any {
 	m := r.Manifest
 	facts := maps.Clone(m.Params)
@@ -129,7 +129,7 @@ func factsOf(r Run) map[string]any {
 	return facts
 }
 
-// words are several values of one fact. A comparison holds if it holds for one of the words.
+// words are several values of one fact, such as a run's tags. A comparison is true if it is true for any of the words.
 type words []string
 
 // filterScope has the names of all facts and parameters that any of the runs has.
@@ -139,7 +139,7 @@ type filterScope struct {
 	today time.Time
 }
 
-// Canonical returns the parameter for the name of an option: batch_size for --batch-size.
+// Canonical returns the name of the parameter that an option sets: batch_size for --batch-size.
 func (s filterScope) Canonical(name string) string {
 	if s.names[name] {
 		return name
@@ -166,8 +166,8 @@ func (s filterScope) Is(params map[string]any, name string, value any) bool {
 	return ok && s.Same(own, value)
 }
 
-// Same compares numbers by their value, truths by their meaning, revisions by their beginning, and a moment with the
-// day, or the second, that is asked for.
+// Same reports whether two values are the same in a condition. It compares numbers by value, yes and true by meaning,
+// revisions by their beginning, and a run's start with the day or the second in the condition.
 func (s filterScope) Same(a, b any) bool {
 	switch a := a.(type) {
 	case words:
@@ -203,7 +203,7 @@ func (s filterScope) Same(a, b any) bool {
 	return strings.EqualFold(text, asked)
 }
 
-// day is a day by its name, in UTC.
+// day returns the beginning of a day, in UTC, from its text: a date, today or yesterday.
 func (s filterScope) day(name string) (time.Time, bool) {
 	today := s.today.Truncate(24 * time.Hour)
 	switch strings.ToLower(name) {
@@ -215,7 +215,7 @@ func (s filterScope) day(name string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Number of a day is the time at which the day begins, in seconds.
+// Number returns the number that < and > compare. For a day it is the time at which the day begins, in seconds.
 func (s filterScope) Number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:
@@ -242,7 +242,7 @@ func (s filterScope) Number(v any) (float64, bool) {
 	return 0, false
 }
 
-// A WhereError is a condition that cannot be read.
+// A WhereError says that a --where condition cannot be parsed, or names something unknown.
 type WhereError struct {
 	Text string
 	Err  error
@@ -252,7 +252,7 @@ func (e *WhereError) Error() string { return fmt.Sprintf("--where %q: %v", e.Tex
 
 func (e *WhereError) Unwrap() error { return e.Err }
 
-// Hint shows a condition.
+// Hint returns an example of a condition.
 func (*WhereError) Hint() string {
 	return "as in --where 'method=ghost and seq_len>=8192 and date>2026-10-01'"
 }
@@ -267,5 +267,5 @@ func (e *NoneHoldsError) Error() string {
 	return fmt.Sprintf("--where %q: it is true of none of %d runs", e.Text, e.Runs)
 }
 
-// Hint says where the values are.
+// Hint returns the command that lists the values of runs.
 func (*NoneHoldsError) Hint() string { return "dpsight runs lists the runs with what tells them apart" }

@@ -7,14 +7,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// gradientTag is what the agent calls a gradient in a tag (a spool.TagKind).
+// gradientTag is the name of the tag kind (spool.TagKind) that the agent uses for gradients.
 const gradientTag = "gradient"
 
-// surveyMark is the mark of a look at all that the script holds (a spool.Kind).
+// surveyMark is the name of the mark (spool.Kind) that follows when the agent has tagged all tensors that the script
+// holds.
 const surveyMark = "survey"
 
-// gradientWrites finds when each gradient was written: the hooks' tags, among the marks, placed among each device's
-// events by the marks that the events carry.
+// gradientWrites finds the event after which each gradient was written. It takes the tags that gradient hooks made, and
+// places them among the device's events by the marks that events carry.
 func gradientWrites(dir string) ([]schemas.GradientWrite, error) {
 	tags, err := gradientTags(dir)
 	if err != nil || len(tags) == 0 {
@@ -48,8 +49,8 @@ type tagged struct {
 	address uint64
 }
 
-// gradientTags lists the gradients that hooks tagged. It leaves out a survey's tags, which do not say when a gradient
-// was written.
+// gradientTags lists the gradients that hooks tagged. It leaves out the tags of a survey, since they do not show when a
+// gradient was written.
 func gradientTags(dir string) ([]tagged, error) {
 	surveys, err := readColumns(dir, schemas.Marks, []column[tagged]{
 		{name: "kind", word: func(*tagged, string) {}},
@@ -73,16 +74,16 @@ func gradientTags(dir string) ([]tagged, error) {
 	return tags, optional(err, false)
 }
 
-// marked is the first event of a device whose mark is at least the given mark.
+// marked has a mark and the first event of a device whose mark is at least that mark.
 type marked struct{ mark, seq int64 }
 
-// markedEvents are a device's events as their marks order them.
+// markedEvents has the events of a device at which the highest mark so far rises.
 type markedEvents struct {
 	rises []marked // where the highest mark so far rises
 	last  int64    // the last event
 }
 
-// before returns the last event before mark k, 0 = none, and whether there are events after mark k.
+// before returns the last event before mark k, or 0 if there is none. more is true if there are events after mark k.
 func (m *markedEvents) before(k int64) (seq int64, more bool) {
 	i, _ := slices.BinarySearchFunc(m.rises, k, func(r marked, k int64) int { return cmp.Compare(r.mark, k) })
 	if i == len(m.rises) {

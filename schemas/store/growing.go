@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Growing reads the segments of a table that a collector adds to a run, each once. The collector renames a segment
-// into place when the segment is whole.
+// Growing reads the segment files of a table to which a collector still adds segments. It reads each segment once. The
+// collector renames a segment into place when the segment is complete.
 type Growing[T any] struct {
 	Dir   string
 	Table schemas.Table[T]
@@ -17,7 +17,7 @@ type Growing[T any] struct {
 	read int // segments
 }
 
-// Read passes on the rows that were added since the last call.
+// Read calls each with the rows that were added since the last call.
 func (g *Growing[T]) Read(each func(*T)) error {
 	for {
 		path := filepath.Join(g.Dir, SegmentName(g.Table.Name, g.read+1))
@@ -41,5 +41,5 @@ func (g *Growing[T]) Read(each func(*T)) error {
 	}
 }
 
-// SegmentName is the name of a segment of a table, counted from 1.
+// SegmentName returns the file name of a table's n-th segment, counted from 1.
 func SegmentName(table string, n int) string { return fmt.Sprintf("%s-%06d.parquet", table, n) }

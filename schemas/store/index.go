@@ -26,16 +26,16 @@ import (
 )
 
 // A store of many runs has an index: the manifests and the summaries of its runs in one file, so that a list of ten
-// thousand runs opens one file instead of thirty thousand. The index is only a cache. An entry is valid only while
-// the run's folder and documents have the same sizes and times as when it was made, and while its checksum is right.
-// Otherwise the run folder is read, and the index is mended. An index that cannot be read is made again. If no index
-// can be written, every run folder is read.
+// thousand runs opens one file instead of thirty thousand. The index is only a cache. An entry is valid only while the
+// run's folder and documents have the same sizes and times as when the entry was made, and while its checksum is right.
+// Otherwise dpsight reads the run folder and corrects the index. dpsight makes an unreadable index again. If no index
+// can be written, dpsight reads all run folders.
 
 const (
 	// IndexFile is the index's name in its store.
 	IndexFile = ".index.sqlite"
-	// LeastIndexed is the smallest number of runs for which a store gets an index. For fewer runs, reading the run
-	// folders takes no longer.
+	// LeastIndexed is the smallest number of runs for which a store gets an index. With fewer runs, reading the run
+	// folders is as fast.
 	LeastIndexed = 100
 
 	indexVersion = 5               // of its tables
@@ -43,15 +43,15 @@ const (
 	busy         = 2 * time.Second // how long another dpsight's writing is waited for
 )
 
-// index is an open index. A nil index has nothing and keeps nothing.
+// index is the open index of a store. A nil index has no documents and ignores writes.
 type index struct {
 	db     *sql.DB
 	path   string
 	broken bool // its file cannot be read: it is removed
 }
 
-// openIndex opens or makes the index of a store: in the store or, if the store cannot be written or is on another
-// machine, in the cache folder. It returns nil if neither is possible.
+// openIndex opens or makes the index of a store. The index lies in the store or, if the store cannot be written or is
+// on another machine, in the user's cache folder. openIndex returns nil if neither is possible.
 func openIndex(store string) *index {
 	store = absolute(store)
 	var paths []string
@@ -82,7 +82,7 @@ func openIndex(store string) *index {
 	return nil
 }
 
-// openIndexAt opens the file, and creates missing tables of this version.
+// openIndexAt opens an index file, and creates the tables of this version if they are missing.
 func openIndexAt(path string) (*index, error) {
 	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil { // SQLite would read what it cannot mend
 		return nil, err
@@ -125,10 +125,9 @@ func openIndexAt(path string) (*index, error) {
 	return x, nil
 }
 
-// The tables of an index. Each table has one document for each run folder, encoded by [dense]. The table of origins
-// differs: many runs share an origin, so this table holds the JSON of each origin once, by digest. Documents begin
-// with their origin's digest. The origin of a deleted run stays, since the next run is likely to have the same
-// origin.
+// The tables of an index. Each table except tableOrigins has one document for each run folder, encoded by [dense]. Many
+// runs share an origin, so tableOrigins holds the JSON of each origin once, by digest, and documents begin with their
+// origin's digest. The origin of a deleted run stays, since the next run is likely to have the same origin.
 const (
 	tableManifests = "manifests" // of each run, without what only its own analyses need
 	tableRows      = "listed"    // [schemas.Summary.Row]
@@ -139,8 +138,8 @@ const (
 
 var perRun = []string{tableManifests, tableRows, tableCompared, tablePhases}
 
-// corrupt reports whether a file with the index's name is no index. dpsight may remove such a file, since the name is
-// dpsight's own.
+// corrupt reports whether the file with the index's name is no valid index. dpsight may remove this file, since no
+// other program uses the name.
 func corrupt(path string) bool {
 	st, err := os.Lstat(path)
 	return err == nil && st.Mode().IsRegular() && st.Size() > 0
@@ -162,7 +161,7 @@ func (x *index) Close() {
 	}
 }
 
-// failed notes an error that says that the file is no index, or is damaged.
+// failed returns err, and marks the index as broken if err says that its file is no index or is damaged.
 func (x *index) failed(err error) error {
 	if err != nil && (strings.Contains(err.Error(), "malformed") || strings.Contains(err.Error(), "not a database")) {
 		x.broken = true
@@ -170,7 +169,7 @@ func (x *index) failed(err error) error {
 	return err
 }
 
-// write makes changes, all or none.
+// write makes changes to the index in one transaction: all or none of them.
 func (x *index) write(change func(*sql.Tx) error) error {
 	tx, err := x.db.BeginTx(context.Background(), nil)
 	if err != nil {
@@ -183,13 +182,13 @@ func (x *index) write(change func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// listing is what the index has of a run: a brief manifest, and the tags.
+// listing is the entry of the index for a run in tableManifests: a brief manifest, and the tags.
 type listing struct {
 	*schemas.Manifest
 	Tags []string `json:"tags,omitempty"`
 }
 
-// brief is a manifest with what selecting runs asks for, --where too.
+// brief returns a copy of a manifest with only the fields that selecting runs needs, --where included.
 func brief(m *schemas.Manifest) *schemas.Manifest {
 	b := &schemas.Manifest{RunID: m.RunID, Name: m.Name, Source: m.Source, Profile: m.Profile, Status: m.Status,
 		Reason: m.Reason, Command: m.Command, Params: m.Params, Bare: m.Bare, Suite: m.Suite, Start: m.Start, End: m.End,
@@ -204,7 +203,7 @@ func brief(m *schemas.Manifest) *schemas.Manifest {
 	return b
 }
 
-// indexedRuns returns the runs in the folders of a store with many runs. The manifests may be brief: [Load] reads the
+// indexedRuns returns the runs in the folders of a store with many runs. Their manifests may be brief; [Load] reads the
 // whole manifests.
 func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	x := openIndex(s.dir)
@@ -248,8 +247,8 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 		if r.stamp = stamp; failed[i] != nil || stamp == "" || x == nil {
 			return
 		}
-		// The brief manifest takes a tenth of a whole manifest's memory, and shares what it has in common with
-		// others.
+		// The brief manifest takes about a tenth of a whole manifest's memory, and shares equal parts with other
+		// manifests.
 		l := listing{Manifest: new(schemas.Manifest)}
 		if data, err := dense.Marshal(&listing{brief(r.Manifest), r.Tags}); err == nil && readers.Unmarshal(data, &l) == nil {
 			r.Manifest, r.Tags, r.brief, written[i] = l.Manifest, l.Tags, true, data
@@ -277,7 +276,7 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	return runs, damaged
 }
 
-// inParallel calls do for each of n things, on all processors.
+// inParallel calls do for each index from 0 up to n, on all processors.
 func inParallel(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	workers := min(n, runtime.GOMAXPROCS(0))
@@ -291,10 +290,10 @@ func inParallel(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// A KeptKind is a part of a summary.
+// A KeptKind names a part of a summary that the index keeps separately.
 type KeptKind string
 
-// The kinds.
+// The values of [KeptKind].
 const (
 	KeptRow      KeptKind = tableRows
 	KeptCompared KeptKind = tableCompared
@@ -303,16 +302,16 @@ const (
 
 const digestSize = 32 // of an origin, in hexadecimal digits
 
-// digestOf is the name of an origin in the index.
+// digestOf returns the digest by which the index names an origin.
 func digestOf(origin []byte) string {
 	sum := sha256.Sum256(origin)
 	return hex.EncodeToString(sum[:])[:digestSize]
 }
 
-// Kept calls decode with the kept document of each selected run. i is the run's place in the selection, and several
-// calls run at once. If decode is not called for a run, or returns false, the caller must read the run's tables: no
-// document is kept of the run, or something about the run must be reported. In a store of many runs, Kept makes and
-// stores missing documents.
+// Kept calls decode with the kept document of each selected run. i is the run's index in the selection, and several
+// calls run at once. decoded[i] is true if decode was called for run i and returned true. For all other runs the caller
+// must read the tables: no document is kept of such a run, or the user must learn something about its tables. In a
+// store of many runs, Kept makes and stores missing documents.
 func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, data []byte) bool) (decoded []bool) {
 	decoded = make([]bool, len(sel.Runs))
 	read := func(i int, p *Packed) {
@@ -380,10 +379,10 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 	return decoded
 }
 
-// madeAtOnce is how many summaries are in memory before the index keeps them.
+// madeAtOnce is how many new summaries are in memory before they are written to the index.
 const madeAtOnce = 8 * chunkRuns
 
-// tell reports now and then how many of several summaries are there.
+// tell reports, now and then, how many of the missing summaries have been made.
 func (k *Keeper) tell(done, of int) {
 	const every = 16
 	if k.Doing != nil && of >= LeastIndexed && (done%every == 0 || done == of) {
@@ -391,8 +390,8 @@ func (k *Keeper) tell(done, of int) {
 	}
 }
 
-// keepMade puts into the index what was made of some runs in a folder, by their places, and adds their origins to the
-// index's.
+// keepMade writes the new summaries of runs in a store to the index. places has the runs' indexes, and made their
+// summaries. keepMade also adds the runs' origins to the index.
 func (x *index) keepMade(dir string, runs []Run, places []int, made []*Packed, version int, origins map[string]entry) {
 	if x == nil {
 		return
@@ -405,7 +404,8 @@ func (x *index) keepMade(dir string, runs []Run, places []int, made []*Packed, v
 		if s == nil {
 			continue
 		}
-		// A summary that was just written has changed the folder, so the index keeps that summary at the next use.
+		// A summary that was just written has changed its run folder, so the folder's stamp is not reliable yet. The
+		// index keeps this summary at the next use.
 		stamp, _ := files.stampOf(filepath.Base(r.Dir), now)
 		if stamp == "" || stamp != r.stamp {
 			continue
@@ -428,19 +428,20 @@ func (x *index) keepMade(dir string, runs []Run, places []int, made []*Packed, v
 	}
 }
 
-// stampedKept returns the stamp of a kept document. A new version of the document gives another stamp.
+// stampedKept returns the stamp of a kept document: the run folder's stamp with the document's version.
 func stampedKept(stamp string, version int) string {
 	return stamp + string(binary.BigEndian.AppendUint32(nil, uint32(version)))
 }
 
-// holds reports whether a kept document is of this version and of the run in its present state, given by its stamp.
+// holds reports whether a kept document has the given version and belongs to the present state of the run, which stamp
+// identifies.
 func holds(kept []byte, stamp string, version int) bool {
 	n := len(kept) - 4
 	return stamp != "" && n == len(stamp) && string(kept[:n]) == stamp &&
 		binary.BigEndian.Uint32(kept[n:]) == uint32(version)
 }
 
-// byAge orders runs, oldest first.
+// byAge sorts runs by their start, oldest first.
 func byAge(runs []Run) {
 	slices.SortFunc(runs, func(a, b Run) int {
 		return cmp.Or(a.Manifest.Start.Compare(b.Manifest.Start), cmp.Compare(a.ID, b.ID))

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// lines reads the lines of the script that blocks belong to. lines adds the text of each line and the whole files, if
-// the files are available and have not changed since they ran.
+// lines reads the lines of the script that requested blocks. It also returns the text of each line and the whole files,
+// if the files are available and have not changed since the run.
 func lines(r Run) ([]schemas.Line, map[string][]string, error) {
 	rows, err := schemas.Lines.ReadOptional(r.Dir)
 	if err != nil || len(rows) == 0 || r.Manifest.Code == nil {
@@ -39,11 +39,11 @@ func lines(r Run) ([]schemas.Line, map[string][]string, error) {
 	return rows, texts, nil
 }
 
-// maxSource bounds a file that is read for its lines.
+// maxSource is the largest size, in bytes, of a source file that is read for its lines.
 const maxSource = 16 << 20
 
-// source returns the lines of the file with this digest, or nil if it is not found. source looks in the working
-// folder, in its parents, and where the command points.
+// source returns the lines of the source file with a digest, or nil if no such file is found. source looks in the
+// working folder, in the folders above it, and in the folders that the command names.
 func source(file, digest string, command []string) []string {
 	for _, path := range candidates(file, command) {
 		st, err := os.Stat(path)
@@ -61,7 +61,7 @@ func source(file, digest string, command []string) []string {
 	return nil
 }
 
-// candidates are the paths at which a file may lie that is named relative to its repository.
+// candidates returns the paths at which a file may lie whose name is relative to its repository.
 func candidates(file string, command []string) (paths []string) {
 	file = filepath.FromSlash(file)
 	if filepath.IsAbs(file) {

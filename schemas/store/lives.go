@@ -33,7 +33,7 @@ func lives(dir string) ([]schemas.Lives, error) {
 	return out, nil
 }
 
-// maxSeq bounds the numbers of events.
+// maxSeq is the largest event number that the columns can hold.
 const maxSeq = math.MaxUint32
 
 // readBlocks reads the blocks without their owners, in the order of the table.
@@ -70,7 +70,7 @@ func readBlocks(dir string) (all []*schemas.Lives, err error) {
 	return all, cmp.Or(err, wrong)
 }
 
-// seqOf converts an event's number to its stored form. seqOf sets wrong if the number does not fit.
+// seqOf converts an event's number to the type of the columns. seqOf sets wrong to an error if the number does not fit.
 func seqOf(seq int64, wrong *error) uint32 {
 	if (seq < 0 || seq > maxSeq) && *wrong == nil {
 		*wrong = fmt.Errorf("damaged Parquet file: an event has the number %d", seq)
@@ -78,7 +78,7 @@ func seqOf(seq int64, wrong *error) uint32 {
 	return uint32(seq)
 }
 
-// ownerships are the owners of a device's blocks, in the order of the table.
+// ownerships has the owners of a device's blocks, in the order of owners.parquet.
 type ownerships struct {
 	block            []uint32 // index
 	place, evidence  []uint8
@@ -121,7 +121,7 @@ func readOwnerships(dir string) (map[[2]int64]*ownerships, error) {
 	return all, cmp.Or(err, wrong)
 }
 
-// give assigns the owners to their blocks. give drops owners of blocks that are not there.
+// give assigns the owners to their blocks. give drops owners whose blocks the table of allocations does not have.
 func (o *ownerships) give(l *schemas.Lives) {
 	n := len(l.AllocSeq)
 	o.sort()
@@ -137,7 +137,7 @@ func (o *ownerships) give(l *schemas.Lives) {
 	l.Evidences = o.evidences
 }
 
-// sort orders owners by block, as the tables of every version are ordered. The owners of one block keep their
+// sort orders owners by block. Tables that dpsight wrote have this order already. The owners of one block keep their
 // order.
 func (o *ownerships) sort() {
 	if slices.IsSorted(o.block) {

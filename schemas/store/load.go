@@ -20,9 +20,9 @@ func (e *NotIngestedError) Error() string {
 	return fmt.Sprintf("run %s has not been ingested: dpsight ingest %s", e.RunID, e.Dir)
 }
 
-// Load reads the wanted tables of a run. For a run that was never ingested it returns the manifest and a
-// *NotIngestedError, even if no table is wanted. A table that a run cannot have, such as allocations of a bare run,
-// is empty.
+// Load reads the wanted tables of a run. For a run that was not ingested, Load returns the manifest and a
+// *NotIngestedError, even if no table is wanted. A table that a run cannot have, such as allocations of a bare run, is
+// empty.
 func Load(r Run, want schemas.Want) (*schemas.Tables, error) { return load(r, want, nil) }
 
 func load(r Run, want schemas.Want, within *Window) (*schemas.Tables, error) {
@@ -50,7 +50,8 @@ func load(r Run, want schemas.Want, within *Window) (*schemas.Tables, error) {
 	}
 	maps.Copy(digests, r.Manifest.Tables)
 	jobs := loads(r, t, want, within)
-	// Decoding is all of a report's time, and the tables do not depend on each other.
+	// Decoding tables takes most of a report's time, and the tables do not depend on each other, so they are decoded at
+	// the same time.
 	errs := make([]error, len(jobs))
 	var wg sync.WaitGroup
 	for i, j := range jobs {
@@ -78,7 +79,7 @@ type tableLoad struct {
 	files []string // that it reads
 }
 
-// loads returns all table loads that fill t, whose report has been read.
+// loads returns the table loads that fill t. The report in t must have been read before.
 func loads(r Run, t *schemas.Tables, want schemas.Want, within *Window) []tableLoad {
 	report := t.Report
 	recorded := slices.ContainsFunc(report.Devices, func(d schemas.DeviceVerdict) bool { return d.Events > 0 })
@@ -171,9 +172,9 @@ func read[T any](rows *[]T, table schemas.Table[T], dir string) (err error) {
 	return err
 }
 
-// sayGone notes in the report which of the tables of steps, phases and marks are gone, and withdraws the claim that
-// its figures are exact. Ingest always writes these tables, with or without rows, so a missing one was removed.
-// Digests would show a missing table only among tables that are read, and older reports have no digests.
+// sayGone notes in the report which of the tables of steps, phases and marks are missing, and withdraws the claim that
+// the figures are exact. Ingest writes these tables even if they have no rows, so somebody removed a missing one.
+// Digests would show a missing table only if it is read, and older reports have no digests.
 func sayGone(report *schemas.IngestReport, dir string) error {
 	for _, name := range []string{schemas.Steps.File(), schemas.Phases.File(), schemas.Marks.File()} {
 		_, err := os.Stat(filepath.Join(dir, name))

@@ -7,9 +7,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// allocations reads what an analysis of bytes needs of a block: its id, its sizes and its life. With detail,
-// allocations also reads the place of birth and the stack, which take most of a report's time. allocations returns
-// rows for all blocks, or for the blocks that live in a window.
+// allocations reads the columns of blocks that an analysis of bytes needs: id, sizes and life. If detail is true,
+// allocations also reads where blocks were allocated and their stacks, which take most of a report's time. If within is
+// not nil, it returns only the blocks that are live in that window.
 func allocations(dir string, needed, detail bool, within *Window) ([]schemas.Allocation, error) {
 	type row = schemas.Allocation
 	cols := []column[row]{
@@ -47,8 +47,8 @@ func allocations(dir string, needed, detail bool, within *Window) ([]schemas.All
 	return rows, optional(err, needed)
 }
 
-// owners reads who holds each block, and when. With detail, owners also reads the name and the module. owners returns
-// all owners or, with a window, only the owners of the window's blocks.
+// owners reads the category of each owner, and during which events it holds its block. If detail is true, owners also
+// reads the name and the module. If within is not nil, it returns only the owners of the given blocks.
 func owners(dir string, needed, detail bool, within *Window, blocks []schemas.Allocation) ([]schemas.Owner, error) {
 	type row = schemas.Owner
 	cols := []column[row]{
@@ -78,7 +78,7 @@ func owners(dir string, needed, detail bool, within *Window, blocks []schemas.Al
 	return rows, optional(err, needed)
 }
 
-// optional ignores the absence of a table that is not needed.
+// optional returns err, but nil if err says that a table is absent and the table is not needed.
 func optional(err error, needed bool) error {
 	if !needed && errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	nearly "github.com/dpsight/dpsight/schemas/near"
 )
 
-// near lists the names and ids that resemble arg, the likeliest first.
+// near returns the names and ids of runs that resemble arg, the most similar first.
 func near(names []string, arg string) []string {
 	type candidate struct {
 		word string

@@ -18,15 +18,15 @@ type piece struct {
 
 func (p *piece) isNull(i int) bool { return p.nulls != nil && p.nulls[i] }
 
-// A columnReader takes a column chunk from the slices that its pages are decoded to. Reading value by value, as
-// parquet-go's own readers do, takes five times as long.
+// A columnReader reads a column chunk from the slices into which its pages are decoded. Reading value by value, as
+// parquet-go's readers do, takes five times as long.
 type columnReader struct {
 	pages parquet.Pages
-	// page is being read: at values of it have been read, and left remain.
+	// page is the page that is being read: at of its values have been read, and left values remain.
 	page     parquet.Page
 	at, left int
-	// plain has the page's values that are not null, or the values of its dictionary. In the second case indexes has,
-	// for each value of the page, its index in plain.
+	// plain has the page's values that are not null, or, for a page with a dictionary, the dictionary's values. With a
+	// dictionary, indexes has, for each value of the page, its index in plain.
 	plain   piece
 	indexes []int32
 	value   int // how many of plain, or of indexes, are read
@@ -55,7 +55,7 @@ func (r *columnReader) close() {
 
 var errShort = errors.New("it has fewer values than the table has rows")
 
-// next gives the next n values, in memory that the call after it reuses.
+// next returns the next n values of the column, in memory that the following call reuses.
 func (r *columnReader) next(n int) (*piece, error) {
 	r.out.ints, r.out.words, r.out.nulls, r.nulls = r.out.ints[:0], r.out.words[:0], nil, r.nulls[:0]
 	for n > 0 {
@@ -94,7 +94,7 @@ func (r *columnReader) end() error {
 	}
 }
 
-// turn goes to the next page with values if the present page has none left.
+// turn goes to the next page with values if all values of the present page have been read.
 func (r *columnReader) turn() error {
 	for r.left == 0 {
 		if r.page != nil {
@@ -119,8 +119,8 @@ func (r *columnReader) turn() error {
 	return nil
 }
 
-// spread appends the next n values to out and returns the place in values that it reached. A page stores no value
-// for a null.
+// spread appends the next n values to out, and a zero for each null, since a page stores no value for a null. It also
+// returns the place in values that it reached.
 func spread[V any](out, values []V, indexes []int32, at int, nulls []bool, n int) ([]V, int) {
 	for i := range n {
 		switch {
@@ -137,7 +137,7 @@ func spread[V any](out, values []V, indexes []int32, at int, nulls []bool, n int
 	return out, at
 }
 
-// decoded gives a page's own values as integers or words.
+// decoded returns a page's values as integers or as strings.
 func decoded(v encoding.Values) (p piece) {
 	switch v.Kind() {
 	case encoding.Int64:

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Pending are the runs of a selection that have no tables.
+// Pending has the runs of a selection that have no tables.
 type Pending struct {
 	Runs []Run // nothing records them any more
 	Of   int   // runs in the selection
@@ -16,7 +16,7 @@ type Pending struct {
 	Running []Run
 }
 
-// Pending finds the runs without tables; runs that are still running are listed apart, in Running.
+// Pending finds the selected runs without tables. It lists those that are still running separately, in Running.
 func (sel *Selection) Pending() Pending {
 	p := Pending{Of: len(sel.Runs)}
 	for _, r := range sel.Runs {
@@ -31,7 +31,8 @@ func (sel *Selection) Pending() Pending {
 	return p
 }
 
-// Warning says how many runs must be ingested before they can be analysed, and how; empty if no run must.
+// Warning returns a sentence on how many runs must be ingested before they can be analysed, and by which command; it is
+// empty if there are none.
 func (p Pending) Warning() string {
 	switch {
 	case len(p.Runs) == 0:
@@ -43,7 +44,7 @@ func (p Pending) Warning() string {
 		len(p.Runs), p.Of, p.folder())
 }
 
-// Note says which runs are still running; it is empty if there are none.
+// Note returns a sentence on which runs are still running; it is empty if there are none.
 func (p Pending) Note() string {
 	switch n := len(p.Running); n {
 	case 0:
@@ -55,8 +56,8 @@ func (p Pending) Note() string {
 	}
 }
 
-// Err returns an error if no run has tables. If some runs have tables, a warning about the others suffices. An
-// analysis of runs without tables would be pages of dashes.
+// Err returns an error if no run has tables, since the analysis would consist of dashes. If some runs have tables, a
+// warning about the runs without tables suffices.
 func (p Pending) Err() error {
 	switch n := len(p.Runs); {
 	case len(p.Running) > 0 && len(p.Running) == p.Of:
@@ -70,7 +71,8 @@ func (p Pending) Err() error {
 	}
 }
 
-// folder returns what to ingest: the run itself, or the store that contains all of them.
+// folder returns the folder to ingest: a run's folder if only one run has no tables, else the store that contains all
+// these runs.
 func (p Pending) folder() string {
 	if len(p.Runs) == 1 {
 		return p.Runs[0].Dir
@@ -84,7 +86,7 @@ func (p Pending) folder() string {
 	return dir
 }
 
-// A NoneIngestedError says that several runs were selected and none has tables.
+// A NoneIngestedError says that several runs were selected and none of these has tables.
 type NoneIngestedError struct {
 	Runs   int
 	Folder string // what to ingest

@@ -16,7 +16,7 @@ func remote(dir string) bool {
 	return false
 }
 
-// File systems that the kernel's own list does not have.
+// The magic numbers of file systems for which the package unix has no constant.
 const (
 	lustre = 0x0bd00bd0
 	gpfs   = 0x47504653

@@ -2,5 +2,5 @@
 
 package store
 
-// remote returns false: on this platform nobody looks at file systems.
+// remote returns false, since dpsight does not examine file systems on this platform.
 func remote(string) bool { return false }

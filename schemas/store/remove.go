@@ -13,11 +13,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// removed is in the name of a folder that is being removed: no command looks into it.
+// removed is the suffix of a folder that is being removed. No command looks into such a folder.
 const removed = ".removed" + schemas.PartialSuffix
 
-// Remove takes a run from its store: Remove renames the folder, so that nothing finds the run any more, and then
-// deletes it. A run that somebody writes is refused ([schemas.ErrLocked]).
+// Remove deletes a run from its store. Remove first renames the folder, so that no command finds the run any more, and
+// then deletes it. If another process is writing the run, Remove returns [schemas.ErrLocked].
 func Remove(r Run) error {
 	lock, err := schemas.TryLockPath(r.Dir)
 	if err != nil {
@@ -34,7 +34,7 @@ func Remove(r Run) error {
 	return nil
 }
 
-// SweepRemoved deletes what remains of runs whose removal was interrupted.
+// SweepRemoved deletes the remains of runs whose removal was interrupted.
 func (s *Store) SweepRemoved() error {
 	left, err := filepath.Glob(filepath.Join(s.dir, "*"+removed))
 	for _, dir := range left {
@@ -43,15 +43,15 @@ func (s *Store) SweepRemoved() error {
 	return err
 }
 
-// A Reference is something that names a run.
+// A Reference is a suite's document, or the manifest of another run, that names a run.
 type Reference struct {
 	RunID string `json:"run_id"`
 	Kind  string `json:"kind"` // "suite" or "prediction"
 	Name  string `json:"name"` // of the suite, or the id of the other run
 }
 
-// References returns what refers to runs of the store: suites, and predictions whose range ends at one of the runs.
-// References leaves out predictions that are themselves among the runs.
+// References returns the suites that name any of the given runs, and the predictions whose range of peaks comes from
+// them. References leaves out predictions that are themselves among the given runs.
 func (s *Store) References(runs []Run) (out []Reference, err error) {
 	among := map[string]bool{}
 	for _, r := range runs {
@@ -87,7 +87,7 @@ func (s *Store) References(runs []Run) (out []Reference, err error) {
 // Kinds are the kinds of files that a run folder has, in the order in which they are listed.
 var Kinds = []string{"journals", "tables", "documents", "snapshots", "logs", "others"}
 
-// Usage is how many bytes the files of a run have, by kind.
+// Usage returns how many bytes the files of a run take on disk, by kind of file.
 func (r Run) Usage() (bytes map[string]int64, err error) {
 	bytes = map[string]int64{}
 	err = filepath.WalkDir(r.Dir, func(path string, d fs.DirEntry, err error) error {

@@ -15,41 +15,43 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A Selection is the runs that RUN arguments stand for.
+// A Selection has the runs for which the RUN arguments of a command stand.
 type Selection struct {
 	Runs []Run // in the order named, each once
-	// Chosen says what was taken because nothing was named ("suite headline (20261121T…), 6 runs"). Chosen is empty
-	// if the arguments named something.
+	// Chosen says which runs were selected if the user named none ("suite headline (20261121T…), 6 runs"). Chosen is
+	// empty if the user named runs.
 	Chosen string
-	// Suite is set where a whole suite was taken, or a store with one suite only.
+	// Suite is set if the selection is a whole suite, or a store with only one suite.
 	Suite *Suite
-	// Damaged lists unreadable run folders of stores that stand for all their runs. A damaged folder is no error.
+	// Damaged lists unreadable run folders if an argument stands for all runs of a store. A damaged folder is then no
+	// error.
 	Damaged []Damaged
-	// Named are the folders of the runs that an argument named in particular, by id, name or folder.
+	// Named has the folders of the runs that an argument named singly, by id, name or folder.
 	Named map[string]bool
 	// Missing lists runs that the suite names and the store does not have.
 	Missing []string
-	// Newest lists, for each name that several runs of the store have, which one was taken.
+	// Newest lists, for each named name that several runs of the store have, which run was selected.
 	Newest []Newest
 
 	args int              // how many arguments it was resolved from
 	all  map[string][]Run // of stores that were listed, by their folders
 }
 
-// Only is the selection with some of its runs, as if the others had not been selected.
+// Only returns the selection with only the given runs, as if no other runs had been selected.
 func (sel *Selection) Only(runs []Run) *Selection {
 	only := *sel
 	only.Runs = runs
 	return &only
 }
 
-// Newest is a name that selected the newest of several runs.
+// Newest says which run was selected for a name that several runs have.
 type Newest struct {
 	Name  string
 	RunID string
 	Of    int  // runs of that name
 	Bare  bool // newer ones are bare repeats of the same experiment
-	// GPU is the GPU of the selected run, and Others are the GPUs of the rest; set if they differ.
+	// GPU is the GPU of the selected run, and Others are the GPUs of the other runs with the name. Both are set only if
+	// they differ.
 	GPU    string
 	Others []string
 }
@@ -69,7 +71,7 @@ func (n Newest) String() string {
 // ErrNoRuns says that a store is empty.
 var ErrNoRuns = errors.New("no runs")
 
-// A NoRunsError is [ErrNoRuns] of a folder, with the folders just below it that do hold runs.
+// A NoRunsError is [ErrNoRuns] for a folder, with the folders directly below it that do hold runs.
 type NoRunsError struct {
 	Dir    string
 	Absent bool // there is no such folder
@@ -88,14 +90,14 @@ func (e *NoRunsError) Error() string {
 
 func (e *NoRunsError) Unwrap() error { return ErrNoRuns }
 
-// An UnreadableError is a store's first damaged run folder if all of its folders are damaged.
+// An UnreadableError says that all run folders of a store are damaged. It contains the first one.
 type UnreadableError struct{ Damaged }
 
 func (e UnreadableError) Error() string { return "no run can be read: " + e.Damaged.Error() }
 
 func (e UnreadableError) Unwrap() error { return e.Damaged }
 
-// noRuns looks for what may have been meant where a folder holds no runs.
+// noRuns returns the error for a folder without runs, with the folders below it that the user may have meant.
 func noRuns(dir string) *NoRunsError {
 	e := &NoRunsError{Dir: dir}
 	entries, err := os.ReadDir(dir)
@@ -119,8 +121,8 @@ type NotFoundError struct {
 	Near  []string // what might have been meant; for an ambiguous prefix, every match
 	Many  bool     // the argument is a prefix of several
 	File  bool     // there is a file of that name
-	// Absent says that there is no such store. Unread lists the store's run folders that could not be read: the run
-	// may be one of them.
+	// Absent is true if the store does not exist. Unread lists the store's run folders that could not be read; the run
+	// may be in one of these.
 	Absent bool
 	Unread []string
 }
@@ -152,15 +154,15 @@ const fewRuns = 4
 // Resolve finds the runs that the arguments name. An argument is one of these:
 //   - a run folder, or a store, which stands for all its runs;
 //   - a run id, or a unique prefix of one;
-//   - a run's name: the newest with that name, of repeats the newest that is not bare;
-//   - a suite's name: the runs of the newest with that name.
+//   - a run's name: the newest run with that name, or of repeats the newest that is not bare;
+//   - a suite's name: the runs of the newest suite with that name.
 //
-// Ids win over names, and names over prefixes, so that a run called "2026" can be named. Without an argument it takes
-// the newest suite, or the newest run if that is newer.
+// Ids take precedence over names, and names over prefixes of ids, so that a run called "2026" can be named. Without an
+// argument, Resolve takes the newest suite, or the newest run if that is newer.
 func (s *Store) Resolve(args []string) (*Selection, error) { return s.resolve(args, false) }
 
-// ResolveEach is [Store.Resolve] for lists of runs. A name stands for all runs with that name. No argument stands
-// for the whole store.
+// ResolveEach is [Store.Resolve] for commands that list runs. Here a name stands for all runs with that name, and
+// without arguments ResolveEach selects the whole store.
 func (s *Store) ResolveEach(args []string) (*Selection, error) {
 	if len(args) == 0 {
 		return s.All()
@@ -194,7 +196,7 @@ func (e NewestUnknownError) Hint() string {
 	return "name the runs, or bring the document back from a copy"
 }
 
-// IsNamed reports whether an argument named this run in particular, and not a whole store that contains it.
+// IsNamed reports whether an argument named this single run, and not a whole store that contains it.
 func (sel *Selection) IsNamed(r Run) bool { return sel.Named[absolute(r.Dir)] }
 
 // All selects all runs of the store. A store without runs gives a *NoRunsError.
@@ -254,7 +256,7 @@ func (s *Store) newest(sel *Selection) error {
 	sel.Damaged = damaged
 	runs = Asked(runs)
 	last := runs[len(runs)-1]
-	// a trial of a search does not count as the newest run, unless all runs are trials
+	// A trial of a search does not count as the newest run, unless all runs are trials.
 	for _, r := range slices.Backward(runs) {
 		if ref := r.Manifest.Suite; ref == nil || !ref.Search {
 			last = r
@@ -285,7 +287,7 @@ func (s *Store) newest(sel *Selection) error {
 	return nil
 }
 
-// take fills sel with a suite's runs in the order of its plan and reports whether it has any.
+// take fills sel with a suite's runs, in the order of the suite's plan, and reports whether the suite has any runs.
 func (s *Store) take(sel *Selection, suite *Suite, runs []Run) bool {
 	byID := make(map[string]Run, len(runs))
 	for _, r := range runs {

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A resolver adds the runs of one argument after another to a selection.
+// A resolver adds the runs for which arguments stand to a selection, one argument after another.
 type resolver struct {
 	store   *Store
 	each    bool // a name stands for all runs with that name
@@ -41,7 +41,7 @@ func (r *resolver) take(arg string) error {
 		r.takeFound(arg, run, namesakes)
 		return nil
 	}
-	// A folder comes last, so that a run's name keeps its meaning when a folder of that name appears.
+	// A folder is tried last, so that a run's name keeps its meaning when a folder with the same name appears.
 	st, err := os.Stat(arg)
 	if err == nil && st.IsDir() {
 		return r.takeStore(arg)
@@ -67,8 +67,8 @@ func (r *resolver) take(arg string) error {
 	return notFound
 }
 
-// takeFound takes the run that [find] returned for an argument. If the argument is a name of several runs, it takes
-// the runs that the name stands for.
+// takeFound adds the run that [find] returned for an argument. If several runs have the argument as their name,
+// takeFound adds the run or the runs for which the name stands.
 func (r *resolver) takeFound(arg string, run Run, namesakes int) {
 	if r.each && run.ID != arg && run.Manifest.Name == arg {
 		for _, run := range r.runs {
@@ -88,7 +88,8 @@ func (r *resolver) takeFound(arg string, run Run, namesakes int) {
 	r.addNamed(full)
 }
 
-// sayNewest lists, once, a name that selected the newest of several runs.
+// sayNewest adds to the selection's Newest, unless it is already there, a name for which one of several runs was
+// selected.
 func (r *resolver) sayNewest(n Newest, taken Run) {
 	if slices.ContainsFunc(r.sel.Newest, func(o Newest) bool { return o.Name == n.Name }) {
 		return
@@ -108,7 +109,7 @@ func gpuOf(r Run) string {
 	return r.Manifest.GPUs[0].Name
 }
 
-// takeStore takes all runs of another store.
+// takeStore adds all runs of another store to the selection.
 func (r *resolver) takeStore(dir string) error {
 	all, err := (&Store{dir: dir, indexed: r.store.indexed}).All()
 	if err != nil {
@@ -122,7 +123,8 @@ func (r *resolver) takeStore(dir string) error {
 	return nil
 }
 
-// suiteAt returns the suite whose document is at a path, with its store; nil if there is none.
+// suiteAt returns the suite whose document is at a path, with the folder of its store; nil if the path is no suite's
+// document.
 func suiteAt(path string) (*Suite, string) {
 	dir := filepath.Dir(absolute(path))
 	if filepath.Base(dir) != suitesFolder || filepath.Ext(path) != ".json" {
@@ -135,7 +137,7 @@ func suiteAt(path string) (*Suite, string) {
 	return suite, filepath.Dir(dir)
 }
 
-// takeSuiteOf takes the runs of a suite of the store in dir, which may be another store.
+// takeSuiteOf adds the runs of a suite in the store at dir, which may be another store.
 func (r *resolver) takeSuiteOf(suite *Suite, dir string) error {
 	if absolute(r.store.dir) == dir {
 		return r.takeSuite(suite)
@@ -148,7 +150,7 @@ func (r *resolver) takeSuiteOf(suite *Suite, dir string) error {
 	return other.takeSuite(suite)
 }
 
-// takeSuite takes the runs of a suite of the store.
+// takeSuite adds the runs of a suite of the resolver's store.
 func (r *resolver) takeSuite(suite *Suite) error {
 	var of Selection
 	if !r.store.take(&of, suite, r.runs) {
@@ -162,7 +164,7 @@ func (r *resolver) takeSuite(suite *Suite) error {
 	return nil
 }
 
-// addNamed adds a run that an argument named in particular.
+// addNamed adds a run that an argument named singly.
 func (r *resolver) addNamed(run Run) {
 	r.add(run)
 	if r.sel.Named == nil {
@@ -171,11 +173,11 @@ func (r *resolver) addNamed(run Run) {
 	r.sel.Named[absolute(run.Dir)] = true
 }
 
-// add adds a run, unless the selection has it already.
+// add adds a run to the selection, unless the selection has the run already.
 func (r *resolver) add(run Run) { r.addAs(run, absolute(run.Dir)) }
 
-// addAll adds the runs of a store. The store's folder is resolved once, and not for each of thousands of runs. Only a
-// run folder that is a link must be resolved by itself.
+// addAll adds the runs of a store. It resolves links in the store's path once, and not for each of thousands of runs.
+// Only for a run folder that is itself a link, it resolves the run folder's path.
 func (r *resolver) addAll(runs []Run) {
 	stores := map[string]string{}
 	for _, run := range runs {
@@ -198,8 +200,8 @@ func (r *resolver) addAs(run Run, key string) {
 	}
 }
 
-// find looks arg up among runs, which are sorted oldest first. If arg is a name, namesakes is how many runs have that
-// name.
+// find returns the run among runs that arg names, by id, name or prefix of an id. runs are sorted oldest first. If arg
+// is a name, namesakes is how many runs have that name.
 func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError) {
 	var named, prefixed []Run
 	for _, r := range runs {
@@ -232,8 +234,8 @@ func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError)
 	return Run{}, 0, &NotFoundError{Arg: arg, Near: near(words, arg)}
 }
 
-// Asked leaves out runs that a prediction among runs made only for its range, with garbage collected at other
-// moments. The prediction's own run stays.
+// Asked leaves out the runs that a prediction made only to find the range of its peak, with garbage collected at other
+// moments. The prediction's main run stays.
 func Asked(runs []Run) []Run {
 	bounds := map[string]bool{}
 	for _, r := range runs {
@@ -249,8 +251,8 @@ func Asked(runs []Run) []Run {
 	return slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return bounds[r.ID] })
 }
 
-// recorded returns the run to take for a run found by name. For a bare repeat of an experiment that its suite also
-// recorded, that is the newest recorded repeat. Otherwise recorded returns the run itself.
+// recorded returns the run to select when run r was found by its name. If r is a bare repeat of an experiment that its
+// suite also recorded in full, that is the newest full repeat. Otherwise it is r itself.
 func recorded(runs []Run, r Run) Run {
 	m := r.Manifest
 	if !m.Bare || m.Suite == nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Progress says how far a run is that is still being recorded.
+// Progress says how far a run has come that is still being recorded.
 type Progress struct {
 	Steps   int64         // that have ended; -1 = nothing is recorded yet
 	Written time.Duration // since anything was last written to disk; -1 = not known
 }
 
-// SetRunning sets the status [schemas.StatusRunning] for runs whose folders a collector still works in: the manifest
-// of such a run holds the status for the case that the collector dies. recording returns how far a run is; nil if
-// nobody is recording the run.
+// SetRunning sets the status [schemas.StatusRunning] for runs that a collector is still recording. The manifest of such
+// a run has the status that would apply if the collector died. recording returns a run's progress, or nil if no
+// collector is recording the run.
 func (sel *Selection) SetRunning(recording func(dir string) *Progress) {
 	for i, r := range sel.Runs {
 		if r.Manifest.Status != schemas.StatusPartial || r.Manifest.End != nil {
@@ -31,14 +31,14 @@ func (sel *Selection) SetRunning(recording func(dir string) *Progress) {
 	}
 }
 
-// A RunningError says that a run has no tables yet because it has not ended, and how far the run is.
+// A RunningError says that a run has no tables yet because it has not ended, and how far it has come.
 type RunningError struct {
 	RunID    string
 	Start    time.Time
 	Progress Progress
 }
 
-// running is the error of a run that has not ended.
+// running returns the error for a run that has not ended.
 func (r Run) running() *RunningError {
 	e := &RunningError{RunID: r.ID, Start: r.Manifest.Start, Progress: Progress{Steps: -1, Written: -1}}
 	if r.Progress != nil {

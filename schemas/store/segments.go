@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// segmentEvents reads the events that change what is reserved: one in hundreds.
+// segmentEvents reads the events that change the reserved bytes, which are one in hundreds.
 func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 	type row = schemas.Event
 	rows, err := readColumns(dir, schemas.Events, []column[row]{
@@ -29,7 +29,8 @@ func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 	return rows, optional(err, needed)
 }
 
-// reserved reads what was reserved. For a store older than reserved.parquet, reserved derives the levels from events.
+// reserved reads the levels of reserved bytes. For a store older than reserved.parquet, reserved derives the levels
+// from events.
 func reserved(dir string, events func() ([]schemas.Event, error), report *schemas.IngestReport) (
 	[]schemas.ReservedLevel, error) {
 	levels, err := schemas.Reserved.Read(dir)
@@ -43,8 +44,8 @@ func reserved(dir string, events func() ([]schemas.Event, error), report *schema
 	return schemas.DeriveReserved(all, report.Devices), nil
 }
 
-// windowLists reads the allocator's own blocks where later windows open, or where a request failed outside of all
-// windows. Most runs have one window and no such list.
+// windowLists reads the allocator's own lists of blocks that were taken where later windows open, or where a request
+// failed outside of all windows. Most runs have only one window, and no such list.
 func windowLists(dir string, report *schemas.IngestReport) ([]schemas.SegmentBlock, error) {
 	if len(report.OOMs) == 0 &&
 		!slices.ContainsFunc(report.Cost, func(c schemas.InstrumentCost) bool { return c.Windows > 1 }) {
@@ -54,7 +55,7 @@ func windowLists(dir string, report *schemas.IngestReport) ([]schemas.SegmentBlo
 	return slices.DeleteFunc(rows, func(b schemas.SegmentBlock) bool { return b.At != schemas.ListWindow }), err
 }
 
-// openTable opens a table to be read by columns.
+// openTable opens a table so that its columns can be read separately.
 func openTable(dir, name, schema string) (*os.File, *parquet.File, error) {
 	f, err := schemas.OpenRegular(filepath.Join(dir, name))
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// fileStat is what a stamp takes from a file.
+// fileStat has the facts about a file that a stamp contains.
 type fileStat struct {
 	at, size int64
 	inode    uint64 // a file that replaced another has another number
 	folder   bool
 }
 
-// documents says which of a run folder's documents are there.
+// documents says which documents a run folder has.
 type documents struct{ manifest, report bool }
 
-// stampOf returns the sizes, times and numbers of a run folder and its documents. The folder's values change with any
-// file that comes, goes or is replaced. stampOf returns "" if the stamp is not reliable, because something was
-// written just now.
+// stampOf returns, as a string, the sizes, times and inode numbers of a run folder and its documents. The folder's
+// values change whenever a file in it is added, removed or replaced. stampOf returns "" if the stamp is not reliable,
+// because something was written just now.
 func (s *statter) stampOf(folder string, now time.Time) (stamp string, has documents) {
 	b := make([]byte, 0, 4*24)
 	latest := now.Add(-settled).UnixNano()

@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 )
 
-// A statter looks at the files below a folder.
+// A statter reads the sizes and times of files below a folder.
 type statter struct{ dir string }
 
-// statIn is a statter of a folder.
+// statIn returns a statter for a folder.
 func statIn(dir string) *statter { return &statter{dir} }
 
 func (s *statter) close() {}
 
-// stat returns what is known of a file; nil if the file does not exist. The file's number is not available here, so
-// sizes and times must suffice.
+// stat returns a file's size and time, or nil if the file does not exist. Inode numbers are not available on this
+// platform.
 func (s *statter) stat(name string) *fileStat {
 	st, err := os.Stat(filepath.Join(s.dir, name))
 	if err != nil {

@@ -4,13 +4,14 @@ package store
 
 import "golang.org/x/sys/unix"
 
-// A statter looks at the files below a folder. Names that begin at an open folder take half the time of whole paths.
+// A statter reads the sizes, times and inode numbers of files below a folder. It opens the folder once, since names
+// relative to an open folder take half the time of whole paths.
 type statter struct {
 	dir int
 	err error
 }
 
-// statIn is a statter of a folder.
+// statIn returns a statter for a folder.
 func statIn(dir string) *statter {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	return &statter{fd, err}

@@ -1,8 +1,8 @@
 // Package store finds runs on disk and reads them.
 //
-// A store is a folder of run folders, with suites/<id>.json beside them. A run folder can be moved, mailed or
-// deleted alone, so the folders are the truth, and a damaged one does not hide the others. A store of many runs has
-// an index, which only saves time.
+// A store is a folder of run folders, with suites/<id>.json beside them. A user can move, mail or delete a single run
+// folder. So package store reads the folders themselves, and a damaged folder does not hide the other runs. A store of
+// many runs also has an index, which only saves time.
 package store
 
 import (
@@ -26,8 +26,8 @@ type Run struct {
 
 	linked bool // its folder is a link
 	brief  bool // the manifest has only what selecting runs asks for; see [OpenIndexed]
-	// For a run that an index was asked about: the stamp of the run's folder, empty if the stamp is not reliable, and
-	// whether the run had tables.
+	// listed is true if the run was looked up in an index. stamp is then the stamp of the run's folder, empty if it is
+	// not reliable, and ingested says whether the run had tables.
 	listed, ingested bool
 	stamp            string
 }
@@ -41,7 +41,7 @@ func (r Run) Ingested() bool {
 	return err == nil
 }
 
-// Damaged is a run folder whose manifest cannot be read, or a suite's document that cannot.
+// Damaged is a run folder whose manifest cannot be read, or a suite's document that cannot be read.
 type Damaged struct {
 	Dir   string // or the document's path
 	Err   error
@@ -57,13 +57,13 @@ func (d Damaged) Error() string {
 
 func (d Damaged) Unwrap() error { return d.Err }
 
-// A Store is a folder of runs. A Store holds no files open.
+// A Store is a folder of runs. A Store keeps no files open.
 type Store struct {
 	dir     string
 	indexed bool
 }
 
-// Open names the store in dir. The folder need not exist yet: then it has no runs.
+// Open returns the store in a folder. The folder need not exist yet; the store then has no runs.
 func Open(dir string) *Store { return &Store{dir: dir} }
 
 // OpenIndexed is [Open] for commands over many runs. It lists the runs of a large store from the store's index. The
@@ -71,11 +71,11 @@ func Open(dir string) *Store { return &Store{dir: dir} }
 // manifest.
 func OpenIndexed(dir string) *Store { return &Store{dir: dir, indexed: true} }
 
-// Dir is the store's folder.
+// Dir returns the store's folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. The error
-// concerns the store itself.
+// Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. It returns an
+// error only if the store's folder cannot be read.
 func (s *Store) Runs() ([]Run, []Damaged, error) {
 	dirs, links, err := s.folders()
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Store) Runs() ([]Run, []Damaged, error) {
 	return runs, damaged, nil
 }
 
-// readRuns reads the manifests of the folders that are runs.
+// readRuns reads the manifests of those folders that are run folders.
 func readRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	for _, dir := range dirs {
 		if !schemas.IsRun(dir) {
@@ -149,8 +149,8 @@ func OpenRun(dir string) (Run, error) {
 	return Run{ID: m.RunID, Dir: dir, Manifest: m, Tags: tags}, nil
 }
 
-// full is the run with its whole manifest. A run that is being recorded keeps the status that [Selection.SetRunning]
-// gave it.
+// full returns the run with its whole manifest. A run that is being recorded keeps the status that
+// [Selection.SetRunning] gave it.
 func (r Run) full() (Run, error) {
 	if !r.brief {
 		return r, nil

@@ -24,7 +24,7 @@ const (
 // SuiteSchema is the version that this package writes.
 const SuiteSchema = "dpsight.suite/2"
 
-// undigestedSuite is the version before [SuiteSchema]. Its documents, which are read too, have no digest.
+// undigestedSuite is the version before [SuiteSchema]. Documents of this version can still be read, and have no digest.
 const undigestedSuite = "dpsight.suite/1"
 
 // Suite (suites/<id>.json) is the plan of a suite and the runs that it has made so far.
@@ -33,9 +33,10 @@ type Suite struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
-	// Baseline names the experiments to compare the others with: those whose parameters contain all of these.
+	// Baseline has parameter values. The experiments whose parameters contain all these values are the baselines of the
+	// other experiments.
 	Baseline map[string]any `json:"baseline"`
-	// Environment is what the suite sets for its experiments, secrets masked as "***".
+	// Environment has the environment variables that the suite sets for its experiments. Secrets are masked as "***".
 	Environment map[string]string `json:"environment,omitempty"`
 	Experiments []Experiment      `json:"experiments"`
 }
@@ -48,7 +49,8 @@ type Experiment struct {
 	// Repeats is how many runs are wanted; 0 in older documents, which lack the number.
 	Repeats int      `json:"repeats,omitempty"`
 	RunIDs  []string `json:"run_ids"` // in the order of repetition
-	// Superseded lists runs that do not count, since they were interrupted or failed, and were made again.
+	// Superseded lists runs of the experiment that do not count, since they were interrupted or failed and were made
+	// again.
 	Superseded []string `json:"superseded,omitempty"`
 }
 
@@ -61,7 +63,7 @@ func (s *Suite) RunIDs() []string {
 	return ids
 }
 
-// Experiment returns the experiment with a key, nil if there is none.
+// Experiment returns the suite's experiment with a key, or nil if there is none.
 func (s *Suite) Experiment(key string) *Experiment {
 	for i := range s.Experiments {
 		if s.Experiments[i].Key == key {
@@ -71,7 +73,7 @@ func (s *Suite) Experiment(key string) *Experiment {
 	return nil
 }
 
-// SuiteFile is the path of a suite's document.
+// SuiteFile returns the path of a suite's document.
 func (s *Store) SuiteFile(id string) string { return filepath.Join(s.dir, suitesFolder, id+".json") }
 
 // WriteSuite writes the suite's document into the store.
@@ -89,21 +91,21 @@ func (s *Store) WriteSuite(suite *Suite) error {
 	return nil
 }
 
-// LockSuite takes the lock of a suite. Whoever makes its runs must hold it, since the suite's document is rewritten
-// after each run. The error [schemas.ErrLocked] says that another dpsight holds it. Unlocking removes the lock
-// file. A file that a killed process left is taken over.
+// LockSuite takes the lock of a suite. A process that makes the suite's runs must hold the lock, since it rewrites the
+// suite's document after each run. LockSuite returns [schemas.ErrLocked] if another dpsight holds the lock. Unlocking
+// removes the lock file. LockSuite reuses a lock file that a killed process left.
 func (s *Store) LockSuite(id string) (unlock func(), err error) {
 	return s.lockSuites(id, schemas.TryLockPath)
 }
 
-// LockSuiteName waits for the lock of a suite's name. A caller may want to begin a suite only if the store has none
-// with that name. It holds the lock from before it looks until the suite's document is written.
+// LockSuiteName waits for the lock of a suite's name. A caller that begins a suite only if the store has none with that
+// name holds this lock from before it looks until it has written the suite's document.
 func (s *Store) LockSuiteName(name string) (unlock func(), err error) {
 	return s.lockSuites(name, schemas.LockPath)
 }
 
-// lockSuites takes the lock of a file in the folder of suite documents. lockSuites makes the folder and the file if
-// they are missing.
+// lockSuites takes the lock of a lock file in the folder of suite documents. lockSuites makes the folder and the file
+// if they are missing.
 func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)) (unlock func(), err error) {
 	dir := filepath.Join(s.dir, suitesFolder)
 	path := filepath.Join(dir, name+lockSuffix)
@@ -126,8 +128,8 @@ func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)
 		if err != nil {
 			return nil, err
 		}
-		// The previous holder may have removed the file meanwhile. Then this lock belongs to a file that nobody
-		// else will find.
+		// The previous holder may have removed the lock file meanwhile. Then this lock is useless, since no other
+		// process can find its file.
 		if lock.Holds(path) {
 			return sync.OnceFunc(func() {
 				os.Remove(path)
@@ -138,8 +140,8 @@ func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)
 	}
 }
 
-// SuiteName is the name of the suite that has the id: ids are time-name-random. SuiteName returns "" for a text that
-// is no suite's id.
+// SuiteName returns the name of the suite that has an id, since ids have the form time-name-random. SuiteName returns
+// "" for a text that is no suite's id.
 func SuiteName(id string) string {
 	_, rest, _ := strings.Cut(id, "-")
 	if k := strings.LastIndexByte(rest, '-'); k >= 0 {
@@ -148,8 +150,8 @@ func SuiteName(id string) string {
 	return ""
 }
 
-// SweepSuites removes half-written documents that killed processes left, of suites with the given name. Documents of
-// suites whose lock is held stay.
+// SweepSuites removes half-written documents of suites with the given name that killed processes left. It keeps the
+// documents of suites whose lock another process holds.
 func (s *Store) SweepSuites(name string) error {
 	dir := filepath.Join(s.dir, suitesFolder)
 	entries, err := os.ReadDir(dir)

@@ -11,16 +11,16 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Keeper makes the document that commands over many runs read instead of one run's tables, and states the
-// document's version.
+// A Keeper makes the summaries that commands over many runs read in place of the runs' tables, and states the version
+// of the summaries.
 type Keeper struct {
 	Version int          // see [schemas.Summary.Kept]
 	Want    schemas.Want // what Make looks at
-	// Make fills in the kept document of a run, and reports whether there is anything to keep.
+	// Make fills in a run's summary from its tables, and reports whether there is anything to keep.
 	Make func(*schemas.Tables, *schemas.Summary) bool
-	// Pack encodes a summary for an index, which is read in place of JSON.
+	// Pack encodes a summary in the compact form that an index stores.
 	Pack func(*schemas.Summary) (map[KeptKind][]byte, error)
-	// Doing is told how many of the summaries that an index lacks are there. Doing may be nil.
+	// Doing is called with the progress in making missing summaries: done of them, out of of, exist. Doing may be nil.
 	Doing func(done, of int)
 }
 
@@ -30,7 +30,7 @@ type Packed struct {
 	Parts  map[KeptKind][]byte
 }
 
-// packed returns a summary in packed form; nil if there is none.
+// packed returns a summary in packed form, or nil if s is nil or cannot be packed.
 func (k *Keeper) packed(s *schemas.Summary) *Packed {
 	if s == nil {
 		return nil
@@ -42,15 +42,15 @@ func (k *Keeper) packed(s *schemas.Summary) *Packed {
 	return &Packed{s.Origin, parts}
 }
 
-// WriteSummary writes the summary of a run that has just been ingested. WriteSummary returns no error: a summary that
-// could not be written is made at first use.
+// WriteSummary writes the summary of a run that has just been ingested. WriteSummary returns no error, since a summary
+// that could not be written is made at first use.
 func WriteSummary(dir string, k Keeper) {
 	if r, err := OpenRun(dir); err == nil {
 		k.summarize(r)
 	}
 }
 
-// read returns the summary kept in a run's folder; nil if the folder has none that is valid.
+// read returns the summary kept in a run's folder, or nil if the folder has no valid summary.
 func (k *Keeper) read(r Run) *schemas.Summary {
 	s, err := schemas.ReadSummary(r.Dir, k.Version)
 	if err != nil || s.RunID != r.ID || !whole(r.Dir) {
@@ -62,7 +62,7 @@ func (k *Keeper) read(r Run) *schemas.Summary {
 	return s
 }
 
-// compact returns JSON without indentation, which took a third of an index.
+// compact returns JSON without its indentation, since indentation made up a third of an index.
 func compact(b []byte) []byte {
 	var out bytes.Buffer
 	if json.Compact(&out, b) != nil {
@@ -71,8 +71,8 @@ func compact(b []byte) []byte {
 	return out.Bytes()
 }
 
-// summary returns the kept summary of a run, or makes one from its tables. summary returns nil if the caller must
-// read the run's tables: the run has none, or something about its tables must be reported.
+// summary returns the kept summary of a run, or makes one from the run's tables. summary returns nil if the caller must
+// try to read the run's tables: the run has no tables, or the user must learn something about them.
 func (k *Keeper) summary(r Run) *schemas.Summary {
 	if s := k.read(r); s != nil {
 		return s
@@ -80,8 +80,8 @@ func (k *Keeper) summary(r Run) *schemas.Summary {
 	return k.summarize(r)
 }
 
-// summarize makes the summary of a run from its tables, and writes it if the folder is writable; nil if there is
-// none to make.
+// summarize makes the summary of a run from its tables, and writes it if the folder is writable. summarize returns nil
+// if no summary can be made.
 func (k *Keeper) summarize(r Run) *schemas.Summary {
 	manifest, report, err := schemas.SummaryDigests(r.Dir) // first: of files that change meanwhile it does not hold
 	if err != nil || !whole(r.Dir) {
@@ -103,7 +103,7 @@ func (k *Keeper) summarize(r Run) *schemas.Summary {
 	return s
 }
 
-// intact reports whether every table of a run that has a digest still matches it.
+// intact reports whether all tables of a run that have a digest still match it.
 func intact(r Run) bool {
 	report, err := schemas.ReadIngestReport(r.Dir)
 	if err != nil {
@@ -117,7 +117,8 @@ func intact(r Run) bool {
 	return schemas.CheckTables(r.Dir, digests, slices.Collect(maps.Keys(digests))...) == nil
 }
 
-// whole reports whether all tables that ingest wrote are still there: a summary does not say which are gone.
+// whole reports whether a run folder still has all tables that ingest wrote, since a summary does not say which are
+// missing.
 func whole(dir string) bool {
 	report, err := schemas.ReadIngestReport(dir)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// userMarks places what the script marked among the events of each device of its process.
+// userMarks places the marks that the script set with dpsight.mark among the events of each device of the script's
+// process.
 func userMarks(dir string) ([]schemas.UserMark, error) {
 	type mark struct {
 		rank, k int64

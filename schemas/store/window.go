@@ -2,7 +2,7 @@ package store
 
 import "github.com/dpsight/dpsight/schemas"
 
-// A Window is a range of events of a device.
+// A Window is a range of events of one device.
 type Window struct {
 	Rank, Device int32
 	From, To     int64 // both belong to the window; event 0 is the state before the first

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// FileName turns a name into a file name: it replaces what some system does not allow.
+// FileName turns a name into a file name: it replaces the characters that some operating system does not allow.
 func FileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable replaces characters that would affect a terminal or the order of a line: control characters (ANSI
-// escapes begin with one), right-to-left marks, and invalid bytes. Names come from scripts and files, and must not
-// change the text around them.
+// Printable replaces characters that would affect a terminal or the order of a line: control characters (ANSI escapes
+// begin with one), right-to-left marks, and invalid bytes. Names come from scripts and files, and must not affect the
+// text around them.
 func Printable(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) { // as most names are
 		return s
@@ -22,8 +22,8 @@ func Printable(s string) string {
 	}, s)
 }
 
-// Text returns a name in a form that JSON keeps, even if it is not valid UTF-8, as a file's may be. Each invalid
-// byte is written as in Python, \udcff for 0xff, so that different names stay different.
+// Text returns a name as valid UTF-8 that JSON can hold, since a file's name may be invalid UTF-8. Text writes each
+// invalid byte as Python does, \udcff for 0xff, so that different names stay different.
 func Text(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -41,7 +41,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Texts is [Text] of each.
+// Texts returns [Text] of each name.
 func Texts(names []string) (out []string) {
 	for _, name := range names {
 		out = append(out, Text(name))
@@ -54,7 +54,7 @@ func Unprintable(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
-// OneLine keeps what a compiler or an interpreter said of itself from looking like several errors.
+// OneLine returns the output of a compiler or an interpreter as one line, so that it does not look like several errors.
 func OneLine(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -1,4 +1,4 @@
-// Package units reads and writes quantities as people do.
+// Package units parses and formats quantities, such as sizes, in the form that people write.
 package units
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ParseBytes reads a size: "1MiB", "512 KiB", "4096", its unit in any case.
+// ParseBytes parses a size: "1MiB", "512 KiB", "4096". The unit may have upper or lower case.
 func ParseBytes(s string) (int64, error) {
 	number, shift := strings.TrimSpace(s), uint(0)
 	for _, u := range []struct {
@@ -32,7 +32,7 @@ func ParseBytes(s string) (int64, error) {
 	return n.Int64(), nil
 }
 
-// FormatBytes writes a size that [ParseBytes] can read, in MiB if it is a whole number of them.
+// FormatBytes formats a size so that [ParseBytes] can parse it, in MiB if it is a whole number of MiB.
 func FormatBytes(n int64) string {
 	if n%(1<<20) == 0 {
 		return strconv.FormatInt(n>>20, 10) + " MiB"
@@ -40,8 +40,8 @@ func FormatBytes(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// ParseDecimal reads "1.05" exactly. Fractions, exponents and signs, which big.Rat would read too, are not numbers that
-// anyone means here.
+// ParseDecimal parses a decimal number such as "1.05" exactly. It refuses fractions, exponents and signs, which big.Rat
+// would also parse.
 func ParseDecimal(s string) (*big.Rat, bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > 20 || strings.Trim(s, "0123456789.") != "" {

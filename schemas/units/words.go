@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// MiB shows bytes as tables and sentences do: "4,470.05 MiB".
+// MiB formats bytes for tables and sentences: "4,470.05 MiB".
 func MiB(bytes int64) string { return InMiB(bytes) + " MiB" }
 
-// InMiB returns the number of [MiB]. A value other than 0 never looks like 0.
+// InMiB returns the number in [MiB], without the unit. A value other than 0 is not rounded to 0.
 func InMiB(bytes int64) string {
 	mib := float64(bytes) / (1 << 20)
 	switch {
@@ -21,10 +21,11 @@ func InMiB(bytes int64) string {
 	return Fixed(mib, 2)
 }
 
-// Fixed shows x with thousands separators and a true minus sign.
+// Fixed formats x with the given digits, thousands separators and a true minus sign.
 func Fixed(x float64, digits int) string { return Grouped(strconv.FormatFloat(x, 'f', digits, 64)) }
 
-// Grouped puts separators, and a true minus sign unless it is 0, into a decimal number.
+// Grouped puts thousands separators into a decimal number, and replaces its hyphen by a true minus sign, or removes it
+// if the number is 0.
 func Grouped(number string) string {
 	number, negative := strings.CutPrefix(number, "-")
 	whole, fraction, has := strings.Cut(number, ".")
@@ -40,7 +41,7 @@ func Grouped(number string) string {
 	return whole
 }
 
-// Plural is "1 step" or "3 steps".
+// Plural returns a number with its noun: "1 step" or "3 steps".
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

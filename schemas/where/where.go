@@ -1,5 +1,5 @@
-// Package where is the language of conditions. A suite says with it which experiments it leaves out, and --where says
-// which runs a command takes:
+// Package where is the language of conditions. In a suite, a condition says which experiments to leave out. In --where,
+// a condition says which runs a command takes:
 //
 //	dpsight runs --where 'method=ghost and seq_len>=8192 and date>2026-10-01'
 //
@@ -12,14 +12,14 @@
 //	comparison = operand ( "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" ) operand
 //	operand    = name | number | word | "\"" text "\"" | "'" text "'"
 //
-// A comma is an "and" that binds last. At least one operand of a comparison is the name of a parameter, written with
-// hyphens or underscores. For --where, it may also be the name of a fact of the run. The operators < <= > >= compare
-// numbers and dates.
+// A comma is an "and" that binds less tightly than "or". At least one operand of a comparison is the name of a
+// parameter, written with hyphens or underscores. For --where, it may also be the name of a fact of the run. The
+// operators < <= > >= compare numbers and dates.
 //
 // # What is unknown
 //
-// A comparison with a name that an experiment or a run lacks is neither true nor false. A suite leaves an experiment
-// out only if the condition is false. A command takes a run only if the condition is true.
+// A comparison with a name that an experiment or a run lacks is neither true nor false, but unknown. A suite leaves out
+// an experiment only if the condition is false. A command takes a run only if the condition is true.
 package where
 
 import (
@@ -31,13 +31,13 @@ import (
 	"strings"
 )
 
-// A Condition is a parsed text. It has comparisons of parameters, numbers and words, joined by and, or, not and
-// parentheses. A comma is an and that binds last. The parser is written by hand: a library for expressions would
-// add calls and indexing to the language, and its errors would not use dpsight's words.
+// A Condition is a parsed condition: comparisons of parameters, numbers and words, joined by and, or, not and
+// parentheses. A comma is an and that binds less tightly than or. The parser is written by hand, since a library for
+// expressions would add calls and indexing to the language, and its errors would not use dpsight's words.
 //
-// As in SQL's CHECK, a comparison with a parameter that an experiment does not have is unknown. A suite leaves an
-// experiment out only if the condition is false, so physical_batch_size <= batch_size does not exclude an
-// experiment without either. A command selects a run only if the condition is true.
+// As in SQL's CHECK, a comparison with a parameter that an experiment does not have is unknown. A suite leaves out an
+// experiment only if the condition is false, so physical_batch_size <= batch_size does not exclude an experiment that
+// lacks both parameters. A command selects a run only if the condition is true.
 type Condition func(params map[string]any) Verdict
 
 // A Scope knows the parameters that a condition may name.
@@ -45,15 +45,16 @@ type Scope interface {
 	Canonical(name string) string // the spelling of a parameter's name in params
 	Has(name string) bool
 	Unknown(name string) error // of a comparison without any parameter
-	// Unordered says that < and > cannot compare a value with a parameter.
+	// Unordered returns the error for a comparison by < or > of a value with a parameter that has no order.
 	Unordered(value, name string) error
-	// Is reports whether a parameter has a value, Same whether two values are one.
+	// Is reports whether a parameter has a certain value. Same reports whether two values count as equal.
 	Is(params map[string]any, name string, value any) bool
 	Same(a, b any) bool
 	Number(value any) (float64, bool) // what < and > compare
 }
 
-// Verdict is a truth value of Kleene's logic: and is the least, or the greatest, not the negative.
+// Verdict is a truth value of Kleene's three-valued logic: "and" takes the least of its verdicts, "or" the greatest,
+// and "not" negates.
 type Verdict int
 
 const (
@@ -62,7 +63,7 @@ const (
 	Holds   Verdict = 1
 )
 
-// deepest bounds the nesting, and with it the parser's stack.
+// deepest is the largest depth of nesting that the parser accepts. It limits the parser's stack.
 const deepest = 100
 
 var (
@@ -119,7 +120,8 @@ func (p *parser) accept(token string) bool {
 	return found
 }
 
-// joined parses terms between separators. An or takes the greatest verdict of its terms, the others take the least.
+// joined parses terms between separators. With the separator or, the result is the greatest verdict of the terms; with
+// all other separators, it is the least.
 func (p *parser) joined(separator string, term func() (Condition, error)) (Condition, error) {
 	var terms []Condition
 	for again := true; again; again = p.accept(separator) {
@@ -221,7 +223,7 @@ type operand struct {
 	value any
 }
 
-// of is the operand's value in an experiment, nil if that has none.
+// of returns the operand's value in an experiment or a run, or nil if that lacks the parameter.
 func (o operand) of(params map[string]any) any {
 	if o.param == "" {
 		return o.value

@@ -1,13 +1,13 @@
 //go:build !race
 
-// Package level says how hard files that are kept are compressed.
+// Package level has the compression levels of the files that a run keeps.
 package level
 
 import "github.com/klauspost/compress/zstd"
 
-// Best is the level of files that are kept.
+// Best is the compression level of files that a run keeps.
 const Best = zstd.SpeedBestCompression
 
-// Quick is the level of files that are kept and that somebody waits for. The next better one saves one percent at most,
-// and takes half as much time again.
+// Quick is the compression level of kept files whose writing a user waits for. The next better level makes them about
+// one per cent smaller and takes half as much time again.
 const Quick = zstd.SpeedDefault
