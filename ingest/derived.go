@@ -2,8 +2,8 @@ package ingest
 
 import "github.com/dpsight/dpsight/schemas"
 
-// DerivedFiles names what ingest writes into a run's folder. All of it can be derived again from the journals, so a
-// store may be kept without these.
+// DerivedFiles returns the names of the files that ingest writes into a run's folder. ingest can derive them again from
+// the journals, so a store may be kept without them.
 func DerivedFiles() []string {
 	return []string{
 		schemas.Events.File(), schemas.Marks.File(), schemas.Allocations.File(), schemas.Owners.File(),

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// addFailures adds the allocations that failed, each with what the script was doing.
+// addFailures adds the failed requests for memory to the report, each with its step, phase and module.
 func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*recording) {
 	paths := map[uint32]string{}
 	for _, m := range j.Modules {
@@ -69,8 +69,8 @@ func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*record
 	}
 }
 
-// addTraceFailures adds the allocations that failed according to torch's own trace. The trace tells neither what
-// the script was doing nor whether it went on.
+// addTraceFailures adds the failed requests for memory in torch's own trace to the report. The trace shows neither the
+// step and phase nor whether the script went on.
 func (r *report) addTraceFailures(rank int32, rec *recording) {
 	for i, a := range rec.events.Action {
 		if a == schemas.ActionOOM {
@@ -81,8 +81,8 @@ func (r *report) addTraceFailures(rank int32, rec *recording) {
 	}
 }
 
-// listedAfter returns the last event before the drain that follows the failure at mark k; 0 if there is none. The drain
-// after a failed allocation lists the allocator's blocks, which were tagged by then.
+// listedAfter returns the last event before the drain that follows the failed request at mark k; 0 if there is none.
+// The drain after a failed request has a list of the allocator's blocks, which were tagged before it.
 func (rec *recording) listedAfter(k uint32) int64 {
 	for i := range rec.checkpoints {
 		if c := &rec.checkpoints[i]; c.Reason == schemas.ReasonOOM && c.Recorded && c.K > int64(k) {
@@ -92,7 +92,7 @@ func (rec *recording) listedAfter(k uint32) int64 {
 	return 0
 }
 
-// failure is the event of the n-th allocation that failed (from 0); 0 if the recording has no such event.
+// failure returns the event of the n-th failed request (from 0); 0 if the recording has no such event.
 func (rec *recording) failure(n int) int64 {
 	for i, a := range rec.events.Action {
 		if a == schemas.ActionOOM {

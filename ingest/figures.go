@@ -21,7 +21,7 @@ import (
 // figuresFile names the copy of a file with figures in the spool folder of each of its runs.
 const figuresFile = "figures"
 
-// figuresKind tells what figures an entry has, if any.
+// figuresKind returns the kind of figures that an entry of a file has, or [figures.None].
 func figuresKind(e packed.Entry) figures.Kind {
 	r, err := e.Open()
 	if err != nil {
@@ -36,7 +36,7 @@ func figuresKind(e packed.Entry) figures.Kind {
 	return figures.KindOf(head[:n])
 }
 
-// figuresIn tells what figures a file in a folder has, if any.
+// figuresIn returns the kind of figures that a file in a folder has, or [figures.None].
 func figuresIn(path string) figures.Kind {
 	switch strings.ToLower(filepath.Ext(packed.Plain(filepath.Base(path)))) {
 	case ".json", ".log", ".csv":
@@ -54,7 +54,8 @@ func figuresIn(path string) figures.Kind {
 	return figuresKind(in.entries[0])
 }
 
-// summarized are the kinds of files that a summary was made of, which have more; nil = figures are no summary.
+// summarized returns the kinds of files that a file of the given kind summarises, and that have more figures; nil if it
+// summarises none.
 func summarized(kind figures.Kind) []figures.Kind {
 	switch kind {
 	case schemas.ImportTrainerSummary:
@@ -65,12 +66,12 @@ func summarized(kind figures.Kind) []figures.Kind {
 	return nil
 }
 
-// isSpare reports whether a file of figures only summarises other files among kinds.
+// isSpare reports whether a file of figures is not needed because it summarises a file of one of the given kinds.
 func isSpare(kind figures.Kind, kinds []figures.Kind) bool {
 	return slices.ContainsFunc(summarized(kind), func(of figures.Kind) bool { return slices.Contains(kinds, of) })
 }
 
-// importFigures makes a run of each run that a file has figures of.
+// importFigures imports a file with figures: it makes one run in the store for each run in the file.
 func importFigures(e packed.Entry, kind figures.Kind, file *input, store string, o Options) ([]Outcome, error) {
 	holder, err := schemas.StartFolder(filepath.Join(store, incoming))
 	if err != nil {
@@ -129,7 +130,8 @@ func takeFigures(e packed.Entry, kind figures.Kind, kept string) ([]figures.Run,
 	return runs, sums, cmp.Or(keeping, err)
 }
 
-// importPart makes one run of a file, or makes its tables again. dir is where the store has it, empty = nowhere.
+// importPart imports one of the runs in a file, or makes its tables again. dir is the run's folder if the store already
+// has the run, else empty.
 func importPart(m *schemas.Manifest, run *figures.Run, kept, dir, path, store string, o Options) (Outcome, error) {
 	if dir != "" {
 		out := outcome(path, dir, o)
@@ -193,7 +195,7 @@ func copyFile(from, to string) error {
 	})
 }
 
-// namesApart are the names of a file's runs as ids have them, no two alike.
+// namesApart returns a different name for each run in a file, in the form that run ids use.
 func namesApart(runs []figures.Run) []string {
 	var names []string
 	for i := range runs {
@@ -207,7 +209,7 @@ func namesApart(runs []figures.Run) []string {
 	return names
 }
 
-// figuresManifest describes a run that a file has figures of.
+// figuresManifest returns the manifest of a run that is imported from a file with figures.
 func figuresManifest(run *figures.Run, name string, kind figures.Kind, file string, d digests,
 	o Options) *schemas.Manifest {
 	m := &schemas.Manifest{Name: name, Source: schemas.Imported, Status: run.Status, Reason: run.Reason,
@@ -229,7 +231,7 @@ func figuresManifest(run *figures.Run, name string, kind figures.Kind, file stri
 	return m
 }
 
-// ingestFigures makes the tables of a run again, from its own copy.
+// ingestFigures makes the tables of an imported run again, from the copy of the file that the run keeps.
 func ingestFigures(dir string, m *schemas.Manifest, o Options) (*schemas.IngestReport, error) {
 	path := copyPath(dir, figuresFile)
 	if err := checkCopy(path, m.Import); err != nil {
@@ -270,7 +272,8 @@ func ingestFigures(dir string, m *schemas.Manifest, o Options) (*schemas.IngestR
 // noBlocks is the reason why a run imported from figures cannot be checked.
 const noBlocks = "the file has figures at moments, and no blocks to check them against"
 
-// figuresTables writes what a file has of a run: steps and phases, but neither events nor blocks.
+// figuresTables writes the tables of a run that is imported from figures: steps and phases, but neither events nor
+// blocks.
 func figuresTables(dir string, m *schemas.Manifest, run *figures.Run, o Options) (*schemas.IngestReport, error) {
 	r := newReport(m, o)
 	r.Warnings = append(r.Warnings, run.Notes...)
@@ -291,7 +294,8 @@ func figuresTables(dir string, m *schemas.Manifest, run *figures.Run, o Options)
 	return &r.IngestReport, nil
 }
 
-// addFigures takes the steps and phases of a device. Phases are numbered as marks are, in the order of the file.
+// addFigures adds the steps and phases of a device to the tables. It numbers phases in the order of the file, in place
+// of the marks that recorded phases have.
 func (t *tables) addFigures(runID string, d *figures.Device) {
 	for i := range d.Steps {
 		s := &d.Steps[i]
@@ -309,8 +313,8 @@ func (t *tables) addFigures(runID string, d *figures.Device) {
 }
 
 // Baseline makes a baseline from another tool's file. Baseline imports the file into a temporary store and returns the
-// store's path. For any other file, Baseline returns the name unchanged. A file of a known kind that cannot be read is
-// an error. done removes the store.
+// store's path. For any other file, Baseline returns the name unchanged. If a file of a known kind cannot be read,
+// Baseline returns an error. done removes the temporary store.
 func Baseline(name, version string) (as string, done func(), err error) {
 	done = func() {}
 	if st, err := os.Stat(name); err != nil || !st.Mode().IsRegular() || schemas.IsBaseline(name) {
@@ -339,7 +343,8 @@ func Baseline(name, version string) (as string, done func(), err error) {
 }
 
 // canImport reports whether a file is of a kind that dpsight imports, even if it cannot be read. canImport decides by
-// the file's name, by its first bytes, or by compression, since a baseline is never compressed.
+// the file's name or its first bytes. It also returns true for a compressed file, since dpsight does not compress
+// baselines.
 func canImport(path string) bool {
 	in, err := openInput(path, "")
 	if err != nil {

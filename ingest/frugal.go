@@ -10,7 +10,7 @@ import (
 
 // Frugal makes Go collect garbage twice as often while runs are ingested, unless GOGC is set. Millions of events fill
 // columns of hundreds of megabytes, and the default setting would keep as much again. More frequent collection costs a
-// few per cent of the time. restore sets the previous frequency again.
+// few per cent of the time. restore restores the previous frequency.
 func Frugal() (restore func()) { return collectMore(50) }
 
 func collectMore(percent int) (restore func()) {
@@ -22,14 +22,14 @@ func collectMore(percent int) (restore func()) {
 }
 
 const (
-	// From manyEvents events on, it pays to collect the garbage of decoding at once. From hugeEvents on, the
-	// columns are so large that garbage is collected twice as often again.
+	// From manyEvents events on, it is worthwhile to collect the garbage that decoding left immediately. From
+	// hugeEvents events on, the columns are so large that Go collects garbage twice as often again.
 	manyEvents = 1 << 18
 	hugeEvents = 1 << 21
 )
 
-// collectDecoder collects the garbage that decoding a snapshot left, if it is much. That garbage takes as much memory
-// as the events do, and the replay would need its memory at the same time.
+// collectDecoder collects the garbage that decoding a snapshot left, if the snapshot has many events. The garbage takes
+// as much memory as the events, and the replay needs memory at the same time.
 func collectDecoder(s *torchsnap.Snapshot) (restore func()) {
 	n := 0
 	for i := range s.Devices {

@@ -9,21 +9,22 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A Growing replays the drains of a journal one after another, while the journal is written. A Growing returns what was
-// allocated and reserved after each event, as [Run] does later, but not the categories.
+// A Growing replays the drains of a journal one after another, while the agent still writes the journal. A Growing
+// returns the bytes allocated and reserved after each event, as [Run] does later, but no categories.
 type Growing struct {
 	stacks  *torchsnap.Stacks
 	devices map[int32]*growing
 }
 
-// growing is one device. Values count from the recording's beginning, when other bytes may have been in use.
+// growing is the replay of one device. Its values are relative to the recording's beginning, when other bytes may have
+// been in use.
 type growing struct {
 	replay              *replay.Replay
 	allocated, reserved int64 // when recording began
 	broken              bool
 }
 
-// A Level is what a device has after an event.
+// A Level has the bytes allocated and reserved on a device just after an event.
 type Level struct {
 	Device              int32
 	Seq                 int64
@@ -31,12 +32,12 @@ type Level struct {
 	Allocated, Reserved int64
 }
 
-// NewGrowing begins a replay.
+// NewGrowing returns a replay that has no events yet.
 func NewGrowing() *Growing {
 	return &Growing{stacks: torchsnap.NewStacks(), devices: map[int32]*growing{}}
 }
 
-// Begin takes the counters of the moment in which recording began, which the first checkpoint has.
+// Begin sets the counters at the moment at which recording began, which the first checkpoint has.
 func (g *Growing) Begin(c *spool.Checkpoint) {
 	for i := range c.Devices {
 		d := &c.Devices[i]
@@ -45,7 +46,8 @@ func (g *Growing) Begin(c *spool.Checkpoint) {
 	}
 }
 
-// Add replays a drain and gives its events' levels to each. A device that cannot be replayed any more gives no levels.
+// Add replays a drain and calls each with the level after each event. If a device's events can no longer be replayed,
+// Add passes on no levels for that device.
 func (g *Growing) Add(c *spool.Chunk, each func(Level)) error {
 	if c.Checkpoint == nil || c.Pickle == nil {
 		return nil
@@ -88,7 +90,7 @@ func (g *Growing) Add(c *spool.Chunk, each func(Level)) error {
 	return nil
 }
 
-// resume continues from the allocator's own list of blocks, after a time in which nothing was recorded.
+// resume continues the replay from the allocator's own list of blocks, after a time in which no events were recorded.
 func (g *Growing) resume(s *torchsnap.Snapshot, c *spool.Chunk, each func(Level)) error {
 	settings, err := replaySettings(s.Settings)
 	if err != nil {
@@ -105,7 +107,7 @@ func (g *Growing) resume(s *torchsnap.Snapshot, c *spool.Chunk, each func(Level)
 			d.broken = true
 			return err
 		}
-		// The list has every block, those from before the recording too.
+		// The list has all blocks, including blocks from before the recording.
 		d.allocated, d.reserved = 0, 0
 		each(d.level(device, c.Checkpoint.TimeNS))
 	}

@@ -25,12 +25,12 @@ type Outcome struct {
 	Again  bool   // with schemas.IngestNew: the input had been ingested before
 	Reason string // why it was refused
 	Hint   string // what the user can do about it, if the error tells
-	// Warnings are the report's, of a snapshot.
+	// Warnings are the warnings of a snapshot's ingest report.
 	Warnings []string
 }
 
-// ImportAll ingests each path and reports the outcomes. Snapshots in one folder whose names differ only in the rank
-// become one run. With o.Ranks, all paths become one run.
+// ImportAll ingests each path and returns the outcomes. Snapshots in the same folder whose names differ only in the
+// rank become one run. If o.Ranks is true, all paths together become one run.
 func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error) {
 	doc := schemas.Ingested{Schema: schemas.IngestedSchema, Inputs: []schemas.IngestedInput{}}
 	groups := byRun(rankFiles(paths), func(f *rankFile) bool { return schemas.CheckRegular(f.path) == nil })
@@ -69,21 +69,21 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 	return doc, nil
 }
 
-// otherVersion reports whether a run that was ingested was so by rules of another version.
+// otherVersion reports whether another version of the rules made the tables of a run.
 func otherVersion(dir string) bool {
 	report, err := schemas.ReadIngestReport(dir)
 	return err == nil && report.Rules != RulesVersion
 }
 
-// sameInput reports whether a run came from the same file with the same result.
+// sameInput reports whether an outcome belongs to the same file as an input and has the same result.
 func sameInput(in *schemas.IngestedInput, out *Outcome) bool {
 	return in.Path == out.Path && in.State == out.State && in.Again == out.Again
 }
 
-// Import ingests whatever lies at path into the store: a run folder (in place), a snapshot that torch wrote, a file
-// that package figures reads, either packed in any way that package packed knows, or a folder of these. A pipe or
-// [Stdin] is read as a file is. Known inputs are left alone unless o.Again is set. The error concerns the store or
-// the disk. An input that dpsight refuses is an outcome.
+// Import ingests the input at path into the store. An input is a run folder (ingested in place), a snapshot that torch
+// wrote, a file that package figures reads, or a folder of these. Files may be packed in any way that package packed
+// knows. A pipe or [Stdin] is read like a file. Import leaves known inputs alone unless o.Again is set. If dpsight
+// refuses an input, that is an outcome; an error concerns only the store or the disk.
 func Import(path, store string, o Options) ([]Outcome, error) {
 	if path == Stdin {
 		return importFile(path, store, o)
@@ -131,7 +131,7 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 		case d.IsDir():
 			return nil
 		}
-		// Only a pipe that the user named surely has a writer.
+		// Only a pipe that the user named certainly has a writer, so importFolder reads no pipes.
 		if err := schemas.CheckRegular(path); err != nil && looksLikePickle(path) {
 			out = append(out, Outcome{Path: path, State: schemas.IngestRefused, Reason: err.Error()})
 			return nil
@@ -145,7 +145,8 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 		case kind != figures.None:
 			kinds = append(kinds, kind)
 		case !looksLikePickle(path):
-			// A store also holds reports, suites and notes. Only a file that was named itself is worth a refusal.
+			// A store also holds reports, suites and notes. So a file in a folder that is no input is skipped; only a
+			// file that the user named is refused.
 			return nil
 		}
 		outs, err := importBeside(path, store, o)
@@ -183,7 +184,7 @@ func importRun(dir string, o Options) Outcome {
 		return refused(dir, err)
 	}
 	defer lock.Unlock()
-	// Another process may have ingested the run while this one waited.
+	// Another process may have ingested the run while this process waited.
 	if out.State, out.Again = stateOf(dir, o); out.State == schemas.IngestKnown {
 		return out
 	}
@@ -199,14 +200,14 @@ func importRun(dir string, o Options) Outcome {
 	return out
 }
 
-// remake is called before the tables of a run are made.
+// remake calls o.Remake if the run had tables before. It must be called just before the tables are made again.
 func (o *Options) remake(out *Outcome) {
 	if out.Again && o.Remake != nil {
 		o.Remake(out.Dir)
 	}
 }
 
-// refused is a run folder that could not be ingested.
+// refused returns the outcome for a run folder that could not be ingested.
 func refused(dir string, err error) Outcome {
 	out := Outcome{Path: dir, State: schemas.IngestRefused, Reason: err.Error()}
 	var hinted interface{ Hint() string }
@@ -249,7 +250,7 @@ func importFile(path, store string, o Options) ([]Outcome, error) {
 	return outs, nil
 }
 
-// makeStore makes the store's folder. undo removes the folder if makeStore made it and no run came to lie in it.
+// makeStore makes the store's folder. undo removes the folder if makeStore made it and it is still empty.
 func makeStore(store string) (undo func(), err error) {
 	_, missing := os.Stat(store)
 	if err := os.MkdirAll(store, 0o755); err != nil {
@@ -262,7 +263,7 @@ func makeStore(store string) (undo func(), err error) {
 	}, nil
 }
 
-// importAlone imports the one entry of a file that is no rank of others.
+// importAlone imports a group that has only one entry, which does not belong to a run of several ranks.
 func importAlone(of []rankFile, store string, o Options) ([]Outcome, error) {
 	in := of[0].archive
 	outs, err := importEntry(of[0].entry, in, store, o)
@@ -314,15 +315,15 @@ func refusedFile(path string, in *input, err error, store string) (Outcome, erro
 	return out, nil
 }
 
-// outcome is what becomes of an input whose run lies in dir, or will.
+// outcome returns the outcome for an input whose run lies, or will lie, in dir.
 func outcome(path, dir string, o Options) Outcome {
 	out := Outcome{Path: path, Dir: dir, RunID: filepath.Base(dir)}
 	out.State, out.Again = stateOf(dir, o)
 	return out
 }
 
-// stateOf tells whether a run needs ingesting, and whether it was ingested before. An unreadable report is replaced
-// without being asked for.
+// stateOf returns whether a run needs ingesting, and whether it was ingested before. A run with an unreadable report is
+// ingested again, even if o.Again is not set.
 func stateOf(dir string, o Options) (state string, again bool) {
 	_, err := schemas.ReadIngestReport(dir)
 	if err == nil && !o.Again {
@@ -331,7 +332,7 @@ func stateOf(dir string, o Options) (state string, again bool) {
 	return schemas.IngestNew, !errors.Is(err, fs.ErrNotExist)
 }
 
-// isStoreError tells trouble with the place written to from trouble with the file.
+// isStoreError reports whether an error concerns the store, and not the input file.
 func isStoreError(err error, store string) bool {
 	var p *fs.PathError
 	if !errors.As(err, &p) {
@@ -348,7 +349,7 @@ func within(path, dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// looksLikePickle reports whether a file's name says that it is one, compressed or not.
+// looksLikePickle reports whether a file's name is that of a pickle, compressed or not.
 func looksLikePickle(path string) bool {
 	name := strings.ToLower(packed.Plain(filepath.Base(path)))
 	return strings.HasSuffix(name, ".pickle") || strings.HasSuffix(name, ".pkl")

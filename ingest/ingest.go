@@ -13,29 +13,30 @@ import (
 // RulesVersion is the version of the rules of attribution.
 const RulesVersion = join.RulesVersion
 
-// RulesHash is a hash of the tables of the rules of attribution.
+// RulesHash returns a hash of the tables that the attribution rules use.
 func RulesHash() string { return join.RulesHash() }
 
-// Options of ingesting.
+// Options are the options of ingesting.
 type Options struct {
 	Version string // version of dpsight, for the report
 	Again   bool   // [Import]: also what was ingested before
 	Ranks   bool   // [ImportAll]: all paths are snapshots of the ranks of one run
-	// Prepare is called for each run folder of [Import] before anything else, to complete what a killed collector
-	// left. May be nil.
+	// Prepare is called for each run folder of [Import] before anything else, to complete a run whose collector was
+	// killed. Prepare may be nil.
 	Prepare func(dir string) error
-	// StackRules are the user's rules on stacks, for snapshots; nil = those that the run was made with.
+	// StackRules are the user's rules on stacks, for snapshots. If nil, a run that is ingested again keeps the rules
+	// with which it was made.
 	StackRules []schemas.StackRule
-	// Remake is called for each run folder of [Import] that had been ingested before, just before its tables are
-	// made again. May be nil.
+	// Remake is called for each run folder of [Import] that was ingested before, just before its tables are made again.
+	// Remake may be nil.
 	Remake func(dir string)
-	// Begin is called for each file and run folder of [Import] before it is read. May be nil.
+	// Begin is called for each file and run folder of [Import] before it is read. Begin may be nil.
 	Begin func(path string)
 }
 
-// Run ingests a run folder. Run seals the journals that a killed collector left, and derives all tables from the
-// journals, replacing earlier ones. Run never touches run.json. If another process ingests the same folder, Run waits
-// for that process to end.
+// Run ingests a run folder. Run seals the journals that a killed collector left unsealed, and derives all tables from
+// the journals, replacing earlier tables. Run does not change run.json. If another process is ingesting the same
+// folder, Run waits until it has finished.
 func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	lock, err := schemas.LockPath(dir)
 	if err != nil {
@@ -45,7 +46,7 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	return derive(dir, o)
 }
 
-// derive is [Run] of a folder that is locked.
+// derive is [Run] for a folder whose lock the caller holds.
 func derive(dir string, o Options) (*schemas.IngestReport, error) {
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
@@ -100,9 +101,9 @@ func derive(dir string, o Options) (*schemas.IngestReport, error) {
 	return &r.IngestReport, nil
 }
 
-// sealLate seals the journals that a killed collector left. A run that ended well left none, unless they could not be
-// sealed. Each unsealed journal of a run that ended well must be whole, since its process ended before the run did. A
-// torn journal has lost its tail since.
+// sealLate seals the journals that a killed collector left unsealed. A run that ended well has unsealed journals only
+// if sealing failed. Such a journal must be whole, since its process ended before the run did; if it is torn, its tail
+// was lost later, and sealLate returns an error.
 func sealLate(folder string, m *schemas.Manifest) error {
 	paths, err := spool.LiveJournals(folder)
 	if err != nil {
@@ -128,18 +129,19 @@ func sealLate(folder string, m *schemas.Manifest) error {
 	return nil
 }
 
-// A MissingError is a part of a recording that existed when the run ended and is gone.
+// A MissingError says that a part of a recording existed when the run ended and is now missing.
 type MissingError struct{ What string }
 
 func (e *MissingError) Error() string { return "the recording is not whole: " + e.What }
 
-// Hint is what to do about it.
+// Hint returns advice on what to do about the missing part.
 func (e *MissingError) Hint() string {
 	return "bring the run's folder " + spool.Dir + " back from a copy; nothing in it was changed"
 }
 
-// allThere refuses a run that lost journals whose tables exist, since nothing else can make these tables again. A
-// run that never had a journal has a report without ranks or, if the report cannot be read, tables without marks.
+// allThere returns an error for a run whose journals are missing but whose tables exist, since the tables could not be
+// made again. A run that had no journal from the beginning has a report without ranks or, if the report cannot be read,
+// tables without marks.
 func allThere(dir string, journals []*spool.Journal) error {
 	switch before, err := schemas.ReadIngestReport(dir); {
 	case err == nil:

@@ -14,10 +14,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Stdin is the path that means the standard input.
+// Stdin is the path that stands for the standard input.
 const Stdin = "-"
 
-// input is a named file, open. An input that cannot be read twice, such as a pipe, was first written to a file.
+// input is an open input file. If the input cannot be read twice, such as a pipe, its content was first written to a
+// temporary file.
 type input struct {
 	*os.File
 	path    string
@@ -51,7 +52,7 @@ func openInput(path, store string) (*input, error) {
 	return in, nil
 }
 
-// spool writes what comes from a pipe to a file in the store.
+// spool writes the content of a pipe to a temporary file in the store.
 func (in *input) spool(store string) error {
 	from := os.Stdin
 	if in.path != Stdin {
@@ -84,8 +85,8 @@ func (in *input) Close() error {
 	return err
 }
 
-// readable returns the entries to read: the file itself, or in an archive everything that looks like a snapshot or has
-// figures. readable leaves out summaries of other entries.
+// readable returns the entries to import: the file itself, or the entries of an archive that look like snapshots or
+// have figures. readable leaves out entries that only summarise other entries.
 func (in *input) readable() []packed.Entry {
 	if len(in.entries) == 1 {
 		return in.entries
@@ -106,7 +107,7 @@ func (in *input) readable() []packed.Entry {
 	return out
 }
 
-// entryName is how a run names the file that an entry came from.
+// entryName returns the name under which a run's manifest lists an entry's file.
 func (in *input) entryName(e packed.Entry) string {
 	if len(in.entries) == 1 {
 		return in.name
@@ -114,7 +115,7 @@ func (in *input) entryName(e packed.Entry) string {
 	return e.Name
 }
 
-// isCheckpoint reports whether an archive is one that torch.save made.
+// isCheckpoint reports whether an archive was made by torch.save.
 func (in *input) isCheckpoint() bool {
 	var data, version bool
 	for _, e := range in.entries {
@@ -124,7 +125,7 @@ func (in *input) isCheckpoint() bool {
 	return data && version
 }
 
-// A foreign kind of file is recognised by its first bytes or by its name.
+// A foreign is a kind of file that dpsight does not import, recognised by its first bytes or its name.
 type foreign struct {
 	magic, name string // a part of the name
 	what        string
@@ -155,7 +156,7 @@ var foreigns = []foreign{
 	{name: ".csv", what: "a table of text"},
 }
 
-// foreignKind returns what a file is if it is no snapshot; "" = unknown.
+// foreignKind returns which kind of file an input is that is no snapshot, and advice; "" = unknown.
 func (in *input) foreignKind() (what, advice string) {
 	if in.isCheckpoint() {
 		return checkpoint, hint
@@ -183,7 +184,8 @@ func (in *input) foreignKind() (what, advice string) {
 	return "", ""
 }
 
-// isText reports whether bytes are lines of text. A pickle of protocol 0 is too, but it is read.
+// isText reports whether bytes are lines of text. A pickle of protocol 0 is text, too, but the caller has tried to read
+// it before.
 func isText(p []byte) bool {
 	return utf8.Valid(p[:max(0, len(p)-utf8.UTFMax)]) && !slices.ContainsFunc(p, func(c byte) bool {
 		return c < ' ' && c != '\n' && c != '\r' && c != '\t'

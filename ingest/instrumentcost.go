@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// instrumentCost is what the agent cost a rank.
+// instrumentCost returns how much time the agent cost a rank.
 func instrumentCost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Context) schemas.InstrumentCost {
 	c := schemas.InstrumentCost{Rank: j.Rank, Marks: int64(len(j.Marks))}
 	for i := range j.Chunks {
@@ -46,7 +46,7 @@ func instrumentCost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx 
 	return c
 }
 
-// addStepTimes adds the times of bare and of instrumented steps, without steps whose times are unknown.
+// addStepTimes adds the median times of bare and of instrumented steps. It leaves out steps whose times are unknown.
 func addStepTimes(c *schemas.InstrumentCost, times join.Times) {
 	captured := schemas.Captured(times.Phases)
 	rows := slices.Clone(times.Steps)
@@ -64,11 +64,11 @@ func addStepTimes(c *schemas.InstrumentCost, times join.Times) {
 	c.BareSteps, c.InstrumentedSteps = int64(len(bare.ns)), int64(len(instrumented.ns))
 }
 
-// stepTimes are the times of several steps, and the samples that each took.
+// stepTimes has the times of several steps, and the number of samples in each step.
 type stepTimes struct{ ns, samples []int64 }
 
-// stepTimesOf returns the times of all bare or of all instrumented steps: GPU times if each step has one, else wall
-// times.
+// stepTimesOf returns the times of all bare steps, or of all instrumented steps: GPU times if each step has one, else
+// wall times.
 func stepTimesOf(rows []schemas.Step, instrumented bool) stepTimes {
 	var gpu, wall, samples []int64
 	for i := range rows {
@@ -96,9 +96,9 @@ func (t stepTimes) medianFor(samples int64) int64 {
 	return *median(scaled)
 }
 
-// instrumentNS estimates the extra time of an instrumented step, scaled to the median bare batch: medians of steps of
-// different batches would compare the batches. The estimate is nil if all batches are equal or any batch size is
-// unknown.
+// instrumentNS estimates the extra time of an instrumented step, for the median batch size of bare steps. Plain medians
+// would compare batches of different sizes. instrumentNS returns nil if all batches have the same size, or if any batch
+// size is unknown.
 func instrumentNS(bare, instrumented stepTimes) *int64 {
 	all := slices.Concat(bare.samples, instrumented.samples)
 	if len(bare.ns) == 0 || len(instrumented.ns) == 0 || slices.Min(all) <= 0 || slices.Min(all) == slices.Max(all) {

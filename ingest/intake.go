@@ -17,11 +17,12 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// incoming is the name beside which the run of a snapshot is made, since the run's id depends on the whole
-// snapshot.
+// incoming is the temporary name of a snapshot's run folder. The final name has the run's id, which depends on the
+// whole snapshot.
 const incoming = ".incoming"
 
-// importSnapshot makes a run of one snapshot. file is what it came in, whose own digest is how older versions know it.
+// importSnapshot makes a run from one snapshot. file is the input that contains it; older versions identified an
+// imported run by the file's digest.
 func importSnapshot(e packed.Entry, file *input, store string, o Options) (out Outcome, err error) {
 	folder, err := startImport(store)
 	if err != nil {
@@ -54,8 +55,8 @@ func startImport(store string) (*schemas.PartialFolder, error) {
 	return folder, nil
 }
 
-// settle makes the run of snapshots whose copies lie in folder; known is the folder of the run that the store has of
-// them, empty = none.
+// settle makes the run for snapshots whose copies lie in folder. known is the run's folder if the store already has the
+// run, else empty.
 func settle(folder *schemas.PartialFolder, known, path string, m *schemas.Manifest, of []rankSnapshot, store string,
 	o Options) (out Outcome, err error) {
 	if known != "" {
@@ -80,8 +81,8 @@ func settle(folder *schemas.PartialFolder, known, path string, m *schemas.Manife
 	return out, err
 }
 
-// importAgain ingests snapshots again that the store has, if o asks for it, if the tables need it, or if the rules
-// differ. The new copies, in the folder from, replace the kept ones, which may be damaged.
+// importAgain ingests again snapshots that the store already has, if o asks for this, if the tables need it, or if the
+// user's rules differ. The new copies, in the folder from, replace the copies in the run, which may be damaged.
 func importAgain(dir, path, from string, copied *schemas.Import, of []rankSnapshot, o Options) (Outcome, error) {
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
@@ -130,7 +131,7 @@ func importAgain(dir, path, from string, copied *schemas.Import, of []rankSnapsh
 	return out, err
 }
 
-// otherRules reports whether a snapshot's run was made by other rules than the requested ones.
+// otherRules reports whether a snapshot's run was made with other rules on stacks than the requested ones.
 func otherRules(m *schemas.Manifest, o Options) bool {
 	return m.Import != nil && o.StackRules != nil && !slices.Equal(o.StackRules, m.Import.StackRules)
 }
@@ -141,7 +142,7 @@ func findImport(store, content string, file *input) (string, error) {
 	if dir := runOfImport(store, content); dir != "" {
 		return dir, nil
 	}
-	// No older version read an archive, and a file that is not packed has one digest, which was looked up already.
+	// Older versions did not read archives. A file that is not packed has only one digest, which was already looked up.
 	if len(file.entries) > 1 || !file.entries[0].Packed {
 		return "", nil
 	}
@@ -159,7 +160,7 @@ func runOfImport(store, sum string) string {
 	return ""
 }
 
-// runsOfImport are the folders of all runs of a file.
+// runsOfImport returns the folders of all runs that were imported from a file with a digest.
 func runsOfImport(store, sum string) (dirs []string) {
 	paths, _ := filepath.Glob(filepath.Join(quoteGlob(store), "*-"+sum[:idDigits]))
 	for _, dir := range paths {
@@ -171,7 +172,7 @@ func runsOfImport(store, sum string) (dirs []string) {
 	return dirs
 }
 
-// quoteGlob makes a path mean itself in a pattern.
+// quoteGlob escapes a path so that it matches only itself in a glob pattern.
 func quoteGlob(path string) string {
 	var out []byte
 	for i := range len(path) {
@@ -187,7 +188,7 @@ func quoteGlob(path string) string {
 // digests are the digests of a snapshot's unpacked content and of the copy that the run keeps.
 type digests struct{ content, copy string }
 
-// take reads a snapshot and keeps a copy of it, in one reading.
+// take reads a snapshot and writes a copy of it, in a single pass over the file.
 func take(e packed.Entry, file *input, kept string) (*torchsnap.Snapshot, digests, error) {
 	r, err := e.Open()
 	if err != nil {

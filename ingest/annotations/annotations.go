@@ -13,35 +13,35 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Input is what a snapshot says of one device.
+// Input is the data of one device in a snapshot from which [Find] derives phases.
 type Input struct {
 	Events      *schemas.EventColumns
 	Annotations []torchsnap.Annotation // of all devices: a range belongs to the whole program
 	Text        func(event int) string // text of a user_defined event, by index from 0
-	// Phases are the phases that the user's rules give stacks, by stack id, empty = none; nil = there are no such
-	// rules. Python says which stacks have a frame that a rule could name.
+	// Phases has, by stack id, the phase that the user's rules give a stack; empty = none. Phases is nil if there are
+	// no rules for phases. Python says which stacks have a frame of Python, which a rule could match.
 	Phases []string
 	Python []bool
-	// Allocated is what was allocated just after each event. Index 0 is the value before the first event.
+	// Allocated has the bytes allocated just after each event. Index 0 is the value before the first event.
 	Allocated []int64
-	// Late is set where events are older than the first that the file has.
+	// Late is true if there were events before the first event that the file has.
 	Late bool
 }
 
 // An Interval is a stretch of events, Begin+1 to End, in one phase. If Begin equals End, the interval has no event, and
-// only what is allocated at Begin counts.
+// only the bytes allocated just after event Begin count.
 type Interval struct {
 	Phase          string
 	Begin, End     int64
 	StartNS, EndNS int64 // the allocator's clock; of a rule's phase, when its first and last events happened
 	By             Source
 
-	// The interval may begin after widest.from or narrowest.from events, and end after .to. Events in the same
-	// microsecond as an end may belong to either side of it.
+	// The interval begins between widest.from and narrowest.from, and ends between narrowest.to and widest.to. Events
+	// in the same microsecond as one of its ends may lie on either side of that end.
 	widest, narrowest stretch
 }
 
-// A Source is what names a phase.
+// A Source says what names a phase: a range, a user_defined event or a rule.
 type Source uint8
 
 const (
@@ -51,7 +51,7 @@ const (
 	sources
 )
 
-// Sources names, in words, where the phases come from; empty = there are none.
+// Sources returns, in words, where the names of phases come from; it is empty if there are no phases.
 func Sources(phases []Interval) string {
 	var n [sources]int
 	for i := range phases {
@@ -68,10 +68,10 @@ func Sources(phases []Interval) string {
 	return strings.Join(out, ", ")
 }
 
-// A stretch is the states just after events from to to.
+// A stretch is a range of events, with the states just after each of them.
 type stretch struct{ from, to int64 }
 
-// MaxIntervals bounds the phases of a device: a script that names each call names no phases.
+// MaxIntervals is the largest number of phases of a device. If a script has more names, they name calls and not phases.
 const MaxIntervals = 100_000
 
 // Find returns the phases of a device in order, without overlaps. The notes say what could not be determined.
@@ -84,8 +84,8 @@ func Find(in Input) (phases []Interval, notes []string) {
 	return all, notes
 }
 
-// nameOf returns the phase that a range stands for. torch's own range names become the phase names of recorded
-// runs.
+// nameOf returns the name of the phase for a range. For the ranges that torch itself opens, it returns the phase names
+// of recorded runs.
 func nameOf(annotation string) string {
 	switch {
 	case strings.HasPrefix(annotation, "Optimizer.step#"):
@@ -98,10 +98,10 @@ func nameOf(annotation string) string {
 	return phaseName(annotation)
 }
 
-// maxName is the longest name of a phase. A longer text is not a name.
+// maxName is the largest length of a phase's name. A longer text does not count as a name.
 const maxName = 200
 
-// phaseName makes of a text a name that --at phase=NAME can be given, where a comma separates.
+// phaseName turns a text into a name that a user can write in --at phase=NAME, where a comma is a separator.
 func phaseName(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(text, ",", ";"))
 	if len(text) > maxName {
@@ -115,12 +115,12 @@ type edge struct {
 	name  string
 	start bool
 	ns    int64
-	// At least lo and at most hi events came before the edge. The events between lo and hi happened in the edge's
-	// microsecond.
+	// At least lo and at most hi events came before the edge. The events between lo and hi happened in the same
+	// microsecond as the edge.
 	lo, hi int64
 }
 
-// edges places the annotations among the events. ok is false if the times do not determine the places.
+// edges finds between which events each annotation lies. ok is false if the times do not determine this.
 func (in *Input) edges() (edges []edge, ok bool) {
 	times := in.Events.TimeNS
 	if len(times) == 0 || times[0] <= 0 || !slices.IsSorted(times) {
@@ -143,12 +143,12 @@ func (in *Input) edges() (edges []edge, ok bool) {
 	return edges, true
 }
 
-// allocates reports whether what is allocated may change with an action.
+// allocates reports whether an event with this action may change the allocated bytes.
 func allocates(a schemas.Action) bool {
 	return a == schemas.ActionAlloc || a == schemas.ActionFreeRequested || a == schemas.ActionFreeCompleted
 }
 
-// ranges returns the intervals of the annotations. Where several nest, the innermost counts.
+// ranges returns the intervals of the annotations. Where ranges are nested, the innermost names the events.
 func (in *Input) ranges() (found []Interval, notes []string) {
 	if len(in.Annotations) == 0 {
 		return nil, nil
@@ -194,7 +194,7 @@ func (in *Input) ranges() (found []Interval, notes []string) {
 	return found, notes
 }
 
-// withoutEarly leaves out the ranges that began before the first event, and the ends whose beginnings are not there.
+// withoutEarly leaves out the ranges that began before the first event, and ends without a beginning.
 func (in *Input) withoutEarly(edges []edge) (kept []edge, lost int) {
 	open := map[string]int{} // early ones, by name
 	for _, e := range edges {
@@ -211,8 +211,8 @@ func (in *Input) withoutEarly(edges []edge) (kept []edge, lost int) {
 	return kept, lost
 }
 
-// nest matches ends with beginnings. halves are the ranges that lack one of them, at their longest possible extent.
-// crossing are the names of ranges that are not nested.
+// nest matches the ends of ranges with their beginnings. halves are the ranges that lack an end or a beginning, at
+// their longest possible extent. crossing has the names of ranges that overlap without being nested.
 func (in *Input) nest(edges []edge) (found, halves []Interval, crossing map[string]bool) {
 	closed, crossing := match(edges)
 	if len(crossing) > 0 {
@@ -224,7 +224,8 @@ func (in *Input) nest(edges []edge) (found, halves []Interval, crossing map[stri
 	}
 	var stack []opened
 	last := int64(in.Events.Len())
-	// A beginning and an end both include the events of their microsecond, whichever range continues there.
+	// A range includes the events in the same microsecond as its beginning or its end, even if a neighbouring range
+	// includes them too.
 	piece := func(name string, from, to edge) {
 		iv := Interval{Phase: name, StartNS: from.ns, EndNS: to.ns, Begin: from.hi, End: to.lo,
 			widest: stretch{from.lo, to.hi}, narrowest: stretch{from.hi, to.lo}}
@@ -297,8 +298,8 @@ func match(edges []edge) (closed map[int]bool, crossing map[string]bool) {
 	return closed, crossing
 }
 
-// unsure returns the names whose figures may be wrong. A figure may be wrong if events in the microsecond of an end may
-// lie on its other side, or if a range without an end would matter.
+// unsure returns the names of phases whose figures may be wrong. A figure may be wrong if it depends on events in the
+// same microsecond as a range's end, or on a range without an end.
 func (in *Input) unsure(found, halves []Interval) map[string]bool {
 	type bounds struct {
 		high, low, surelyHigh, surelyLow int64     // of the peaks, at their widest and at their narrowest
@@ -344,11 +345,11 @@ func (in *Input) unsure(found, halves []Interval) map[string]bool {
 	return out
 }
 
-// peak is the highest allocated in a stretch, lowest the lowest.
+// peak returns the highest allocated in a stretch, and lowest the lowest allocated.
 func (in *Input) peak(s stretch) int64   { return slices.Max(in.Allocated[s.from : s.to+1]) }
 func (in *Input) lowest(s stretch) int64 { return slices.Min(in.Allocated[s.from : s.to+1]) }
 
-// markers are the phases that user_defined events begin.
+// markers returns the phases that user_defined events begin.
 func (in *Input) markers() (found []Interval) {
 	for i, a := range in.Events.Action {
 		if a != schemas.ActionUserDefined {
@@ -368,7 +369,7 @@ func (in *Input) markers() (found []Interval) {
 	return found
 }
 
-// ruled are the phases that rules on stacks give.
+// ruled returns the phases that follow from the user's rules on stacks.
 func (in *Input) ruled() (found []Interval) {
 	if in.Phases == nil {
 		return nil
@@ -393,7 +394,7 @@ func (in *Input) ruled() (found []Interval) {
 	return found
 }
 
-// overlay puts upper intervals over lower ones. The covered parts of lower intervals are left out.
+// overlay puts upper intervals over lower intervals, and leaves out the covered parts of the lower ones.
 func overlay(lower, upper []Interval) []Interval {
 	if len(lower) == 0 || len(upper) == 0 {
 		return append(lower, upper...)

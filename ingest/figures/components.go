@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// componentsDocument is a *_result.json of the component profiler. "mb" means MiB.
+// componentsDocument is a *_result.json file of the component profiler. Its "mb" keys are in MiB.
 type componentsDocument struct {
 	Experiment string              `json:"experiment"`
 	Config     map[string]any      `json:"config"`
@@ -27,15 +27,15 @@ type componentsDocument struct {
 		MaxAllocatedMB *float64 `json:"max_allocated_mb"`
 		Timestamp      *float64 `json:"timestamp"` // seconds, Unix time
 	} `json:"snapshots"`
-	// Dpsight is in what dpsight's own export wrote in that format.
+	// Dpsight is present only in files that dpsight's export wrote in this format.
 	Dpsight *struct {
 		RunID  string `json:"run_id"`
 		Source string `json:"source"`
 	} `json:"dpsight"`
 }
 
-// normsOnly are the experiments of the component profiler that make one backward pass on a scalar loss, in which norms
-// are computed: nothing is clipped and no noise is added.
+// normsOnly are the experiments of the component profiler that only compute norms, in one backward pass on a scalar
+// loss, without clipping and noise.
 var normsOnly = map[string]bool{"ghost": true, "flash_clip": true}
 
 func readComponents(r io.Reader, _ string) ([]Run, error) {
@@ -62,7 +62,8 @@ func readComponents(r io.Reader, _ string) ([]Run, error) {
 	return []Run{run}, nil
 }
 
-// scalars are the values that a parameter can have.
+// scalars returns the entries of a configuration whose values a run's parameter can have: numbers, strings and
+// booleans.
 func scalars(config map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range config {
@@ -89,8 +90,8 @@ func (run *Run) method(doc *componentsDocument) {
 	}
 }
 
-// moments makes phases and steps of the snapshots. Each snapshot ends a phase that began with the one before it. A
-// step begins where the previous one ended.
+// moments makes phases and steps from the document's snapshots. Each snapshot ends a phase that began with the snapshot
+// before it. A step begins where the previous step ended.
 func (d *Device) moments(doc *componentsDocument) {
 	var last Memory
 	var highest *int64
@@ -122,7 +123,7 @@ func (d *Device) moments(doc *componentsDocument) {
 		}
 		last, lastNS, highest = now, ns, max
 	}
-	// An iteration whose end is not in the file is no step.
+	// If the file does not have the end of an iteration, the iteration does not count as a step.
 	d.Steps = slices.DeleteFunc(d.Steps, func(s Step) bool { return s.End == Memory{} || s.EndNS < s.StartNS })
 }
 
@@ -136,8 +137,9 @@ var componentMoments = map[string]string{
 	"after_backward": schemas.PhaseBackward, "after_step": schemas.PhaseOptimizer,
 }
 
-// momentOf takes a snapshot's name apart, as in "5_iter0_after_forward". momentOf returns the phase that ended at the
-// snapshot, and the iteration, or -1 if the name has no iteration. A name of another form becomes the phase itself.
+// momentOf parses a snapshot's name, such as "5_iter0_after_forward". momentOf returns the phase that ended at the
+// snapshot, and the iteration, or -1 if the name has no iteration. If the name has another form, momentOf returns it as
+// the phase.
 func momentOf(name string) (phase string, iteration int64) {
 	rest := name
 	if n, after, ok := strings.Cut(name, "_"); ok {
@@ -172,7 +174,7 @@ func (d *Device) span() (start, end int64) {
 	return start, end
 }
 
-// impossible notes the components that are more than the peak of all together.
+// impossible adds a note for each component that is larger than the run's peak.
 func (run *Run) impossible(doc *componentsDocument, peak *int64) {
 	for _, key := range slices.Sorted(maps.Keys(doc.Breakdown)) {
 		if b := bytesOf(doc.Breakdown[key], mib); b != nil && key != "total_reserved_mb" {
@@ -186,7 +188,7 @@ func (run *Run) impossible(doc *componentsDocument, peak *int64) {
 	}
 }
 
-// notAbove notes a figure that is above the peak.
+// notAbove adds a note if a figure is above the peak, which is impossible.
 func (run *Run) notAbove(what string, bytes int64, peak *int64) {
 	if peak != nil && bytes > *peak {
 		run.Notes = append(run.Notes, fmt.Sprintf("impossible: the file has %s for %s, more than its peak of %s",
@@ -194,7 +196,7 @@ func (run *Run) notAbove(what string, bytes int64, peak *int64) {
 	}
 }
 
-// meanTime gives each step the mean time of all: the profiler takes it from CUDA events and keeps no other time.
+// meanTime gives each step the mean time of all steps, since the profiler keeps no other time from CUDA events.
 func (run *Run) meanTime(doc *componentsDocument, d *Device) {
 	ns := nanoseconds(doc.AvgTimeMS, 1e6)
 	if ns == 0 {

@@ -1,7 +1,7 @@
-// Package figures reads what other tools wrote about a run: figures at moments, without blocks. The package knows the
-// results of the profilers that dpsight replaces, and traces and memory timelines of torch.profiler. [KindOf]
-// recognises a file by its first bytes, [Read] returns the runs in it.
+// Package figures reads files in which other tools wrote figures about a run, at certain moments and without blocks. It
+// knows the results of the profilers that dpsight replaces, and traces and memory timelines of torch.profiler. [KindOf]
+// recognises a file by its first bytes, and [Read] returns the runs in a file.
 //
-// A figure that a file lacks stays nil. An impossible figure, such as a component above the peak, is left out and named
-// in [Run.Notes].
+// A figure that a file lacks stays nil. The package leaves out an impossible figure, such as a component above the
+// peak, and adds a note to [Run.Notes].
 package figures

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Run is what a file says of one run.
+// A Run has the data in a file about one run.
 type Run struct {
 	Name           string
 	Params         map[string]any
@@ -23,19 +23,19 @@ type Run struct {
 	Notes          []string // notes on the figures, each a sentence
 }
 
-// A Device is what a file says of one device of one process.
+// A Device has the data in a file about one device of one process.
 type Device struct {
 	Rank, Device int32
 	// Peak and PeakReserved are the highest values of the run, nil if the file does not say.
 	Peak, PeakReserved *int64
-	// Why says what the peak is, if it is not torch's own counter.
+	// Why says what the peak is, if it does not come from torch's own counter.
 	Why    string
 	Steps  []Step
 	Phases []Phase
 }
 
-// A Phase is a stretch between two moments for which the file has figures. Times are Unix time, or count from an
-// unknown beginning; both are 0 if the file has none.
+// A Phase is a stretch of time between two moments for which the file has figures. StartNS and EndNS are Unix time, or
+// count from an unknown beginning; both are 0 if the file has no times.
 type Phase struct {
 	Name           string
 	Step           int64 // -1 = in none
@@ -55,16 +55,17 @@ type Step struct {
 	Samples, Tokens int64 // 0 = the file does not say
 }
 
-// Memory is what torch counted at one moment.
+// Memory has the values of torch's counters at one moment.
 type Memory struct{ Allocated, Reserved *int64 }
 
-// A Kind is a kind of file.
+// A Kind is a kind of file with figures.
 type Kind string
 
 // None is the kind of a file that this package does not read.
 const None Kind = ""
 
-// A format is how one kind of file is read. name is the file's name, without folder and compression suffix.
+// A format has the function that reads one kind of file. The function's name argument is the file's name, without
+// folder and compression suffix.
 type format struct {
 	kind Kind
 	read func(r io.Reader, name string) ([]Run, error)
@@ -81,7 +82,7 @@ var formats = []format{
 	{schemas.ImportMemoryTimeline, readMemoryTimeline},
 }
 
-// Read returns the runs in a file. A file without a run is an error.
+// Read returns the runs in a file. If a file has no run, Read returns an error.
 func Read(kind Kind, r io.Reader, name string) ([]Run, error) {
 	for _, f := range formats {
 		if f.kind != kind {
@@ -100,10 +101,10 @@ func Read(kind Kind, r io.Reader, name string) ([]Run, error) {
 	return nil, errors.New("not a file with figures")
 }
 
-// byteOrderMark begins a text from some editors. A byte order mark is not part of the text.
+// byteOrderMark is what some editors write at the beginning of a file. It is not part of the text.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// unmarked reads a text without its byte order mark.
+// unmarked returns a reader that skips a byte order mark at the beginning.
 func unmarked(r io.Reader) io.Reader {
 	text := bufio.NewReader(r)
 	if head, _ := text.Peek(len(byteOrderMark)); string(head) == byteOrderMark {
@@ -112,7 +113,7 @@ func unmarked(r io.Reader) io.Reader {
 	return text
 }
 
-// nameApart numbers the runs of a file that have one name.
+// nameApart numbers the runs of a file that have the same name.
 func nameApart(runs []Run) {
 	seen := map[string]int{}
 	for i := range runs {
@@ -123,7 +124,8 @@ func nameApart(runs []Run) {
 	}
 }
 
-// maxDocument bounds the files that are read as a whole; their tools write kilobytes.
+// maxDocument is the largest size, in bytes, of files that are read as a whole. The tools that write these files write
+// kilobytes.
 const maxDocument = 64 << 20
 
 // document reads a whole file.
@@ -131,7 +133,8 @@ func document(r io.Reader) ([]byte, error) {
 	return io.ReadAll(limited(r))
 }
 
-// limited fails if a file is too long, so that a truncated file is never taken for a whole one.
+// limited returns a reader that fails if a file is too long. It does not truncate the file, since the rest could look
+// like a complete file.
 func limited(r io.Reader) io.Reader { return &limitedReader{r, maxDocument} }
 
 type limitedReader struct {
@@ -147,14 +150,14 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A valueReader limits the size of a single value of a document, which the decoder buffers whole.
+// A valueReader limits the size of each single value of a JSON document, since the decoder buffers a value as a whole.
 type valueReader struct {
 	r          io.Reader
 	d          *json.Decoder
 	read, most int64 // bytes
 }
 
-// decoderOf decodes a document value by value. A value may have at most `most` bytes.
+// decoderOf returns a decoder that decodes a document value by value. A value may have at most `most` bytes.
 func decoderOf(r io.Reader, most int64) *json.Decoder {
 	v := &valueReader{r: r, most: most}
 	v.d = json.NewDecoder(v)
@@ -162,7 +165,7 @@ func decoderOf(r io.Reader, most int64) *json.Decoder {
 }
 
 func (v *valueReader) Read(p []byte) (int, error) {
-	// The decoder asks for more only while what it has is less than the value at its offset.
+	// The decoder reads more only while it has not yet the whole value at its offset.
 	if at := v.d.InputOffset(); v.read-at > v.most {
 		return 0, fmt.Errorf("at byte %d it has a value of more than %d MiB", at, v.most>>20)
 	}
@@ -174,11 +177,12 @@ func (v *valueReader) Read(p []byte) (int, error) {
 const (
 	mib = 1 << 20
 	gib = 1 << 30
-	// most bounds sizes and times that are believed: a petabyte, and the year 2242.
+	// most is the largest size and time that counts as possible: a petabyte, and the year 2242.
 	most = 1 << 50
 )
 
-// bytesOf converts a size v, given in units of so many bytes. bytesOf returns nil if the size is absent or impossible.
+// bytesOf converts a size v to bytes. unit is the number of bytes in v's unit. bytesOf returns nil if the size is
+// absent or impossible.
 func bytesOf(v *float64, unit float64) *int64 {
 	if v == nil || !(*v >= 0 && *v*unit < most) {
 		return nil
@@ -186,8 +190,8 @@ func bytesOf(v *float64, unit float64) *int64 {
 	return new(int64(math.Round(*v * unit)))
 }
 
-// nanoseconds converts a time v, given in units of so many nanoseconds. nanoseconds returns 0 if the time is absent or
-// impossible.
+// nanoseconds converts a time v to nanoseconds. unit is the number of nanoseconds in v's unit. nanoseconds returns 0 if
+// the time is absent or impossible.
 func nanoseconds(v *float64, unit float64) int64 {
 	if v == nil || !(*v > 0 && *v*unit < math.MaxInt64/2) {
 		return 0
@@ -195,8 +199,8 @@ func nanoseconds(v *float64, unit float64) int64 {
 	return int64(math.Round(*v * unit))
 }
 
-// within returns what the highest counter says about a stretch. If the counter rose in the stretch, its new value is
-// the stretch's peak. Otherwise the counter only says that the stretch stayed below.
+// within returns the peak of a stretch of time, from the values of torch's peak counter before and after it. If the
+// counter rose, its new value is the stretch's peak. Otherwise the peak is unknown, and within returns nil.
 func within(before, after *int64) *int64 {
 	if before == nil || after == nil || *after <= *before {
 		return nil
@@ -215,7 +219,7 @@ func higher(a, b *int64) *int64 {
 	return b
 }
 
-// methods maps the tools' names of methods to dpsight's.
+// methods maps the names that other tools use for methods to dpsight's names.
 var methods = map[string]string{
 	"StandardTrainer": "vanilla", "standard": "vanilla", "no_dp": "vanilla",
 	"DPSGDTrainer": "dpsgd", "DPGhostClippingTrainer": "ghost", "DPFastGradientClippingTrainer": "fgc",

@@ -9,10 +9,10 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Head is how many bytes of a file tell its kind.
+// Head is how many bytes at the beginning of a file [KindOf] needs.
 const Head = 64 << 10
 
-// KindOf tells the kind of a file by its first bytes, at most [Head].
+// KindOf returns the kind of a file from its first bytes, at most [Head].
 func KindOf(head []byte) Kind {
 	head = bytes.TrimPrefix(head, []byte(byteOrderMark))
 	switch trimmed := bytes.TrimLeft(head, " \t\r\n"); {
@@ -33,7 +33,7 @@ func KindOf(head []byte) Kind {
 	return None
 }
 
-// logHead is what a log of the trainer profiler has near its beginning.
+// logHead matches lines that a log of the trainer profiler has near its beginning.
 var logHead = regexp.MustCompile(`(?m)^` + logRun + `|^\w[\w ]* Memory Usage:\r?\n  (GPU Allocated|System RSS): `)
 
 func kindOfObject(has map[string]bool) Kind {
@@ -48,7 +48,7 @@ func kindOfObject(has map[string]bool) Kind {
 	return None
 }
 
-// timelineHead is how a memory timeline begins: a list of events, or of times.
+// timelineHead matches the beginning of a memory timeline: a list of events, or a list of times.
 var timelineHead = regexp.MustCompile(`^\[\s*(-1|\d{10,19})\s*,\s*-?\d+\s*,`)
 
 func kindOfList(head []byte) Kind {

@@ -13,11 +13,11 @@ import (
 // timelineWhy explains the peak of a memory timeline.
 const timelineWhy = "the highest sum of the tensors that torch.profiler saw, which is not what the allocator had"
 
-// mostTimes bounds the times of a memory timeline that are kept, at 8 bytes each.
+// mostTimes is the largest number of times of a memory timeline that are kept, at 8 bytes each.
 const mostTimes = 16 << 20
 
-// readMemoryTimeline reads what torch.profiler's export_memory_timeline writes for one device. A .raw.json file is
-// a list of [time in ns, action, change in bytes, category]. A .json file is a pair: the times in µs, and the sizes
+// readMemoryTimeline reads a file that torch.profiler's export_memory_timeline wrote for one device. A .raw.json file
+// is a list of [time in ns, action, change in bytes, category]. A .json file is a pair: the times in µs, and the sizes
 // by category at these times.
 func readMemoryTimeline(r io.Reader, name string) ([]Run, error) {
 	d := decoderOf(r, maxDocument)
@@ -56,7 +56,7 @@ func readMemoryTimeline(r io.Reader, name string) ([]Run, error) {
 	return []Run{run}, nil
 }
 
-// trimRaw takes off what tells a raw timeline's name.
+// trimRaw removes the ending of a raw timeline's file name.
 func trimRaw(name string) string {
 	const suffix = ".raw.json"
 	if n := len(name) - len(suffix); n > 0 && name[n:] == suffix {
@@ -65,7 +65,7 @@ func trimRaw(name string) string {
 	return name
 }
 
-// openList takes the beginning of a list.
+// openList reads the beginning of a JSON list.
 func openList(d *json.Decoder) error {
 	t, err := d.Token()
 	if err == nil && t != json.Delim('[') {
@@ -74,7 +74,7 @@ func openList(d *json.Decoder) error {
 	return err
 }
 
-// numbers takes a list of numbers one by one, since it may be long.
+// numbers reads a JSON list of numbers one by one, since the list may be long.
 func numbers(d *json.Decoder) (out []float64, err error) {
 	if err := openList(d); err != nil {
 		return nil, err
@@ -96,13 +96,14 @@ func numbers(d *json.Decoder) (out []float64, err error) {
 	return out, err
 }
 
-// A timeline sums a memory timeline up.
+// A timeline has the first, the highest and the present sum of the tensors in a memory timeline, with its times.
 type timeline struct {
 	begin, now, peak float64 // bytes
 	first, last      int64   // ns
 }
 
-// changes reads events. The first has already been read. What existed before the profiler began has the time -1.
+// changes reads the events of a raw timeline. The caller has already read the first event. Tensors that existed before
+// the profiler began have the time -1.
 func (l *timeline) changes(d *json.Decoder, event []float64) error {
 	for row := 1; ; row++ {
 		if len(event) != 4 {

@@ -24,8 +24,8 @@ type sweepConfig struct {
 	LoRARank             *float64 `json:"lora_rank"`
 }
 
-// sweepDocument is one configuration of memory_profile_results.json, or of detailed_memory_results.json, whose
-// snapshots are in GiB and have no highest.
+// sweepDocument is one configuration in memory_profile_results.json or detailed_memory_results.json. The second file's
+// snapshots are in GiB and have no highest values.
 type sweepDocument struct {
 	sweepConfig
 	Config        *sweepConfig        `json:"config"`
@@ -67,7 +67,7 @@ func readSweep(r io.Reader, name string) ([]Run, error) {
 	return runs, nil
 }
 
-// stem is a file's name without its ending.
+// stem returns a file's name without its ending.
 func stem(name string) string {
 	for _, suffix := range []string{".json", ".csv", ".log", ".txt"} {
 		name = strings.TrimSuffix(name, suffix)
@@ -116,7 +116,7 @@ func (doc *sweepDocument) run(name string) Run {
 	return run
 }
 
-// params are dpsight's names of the parameters.
+// params returns the parameters of the configuration under dpsight's names.
 func (c *sweepConfig) params() map[string]any {
 	out := map[string]any{}
 	for name, v := range map[string]*float64{"seq_len": c.SeqLength, "batch_size": c.BatchSize,
@@ -134,7 +134,7 @@ func (c *sweepConfig) params() map[string]any {
 	return out
 }
 
-// name tells the configurations of a file apart.
+// name returns a name for a run of the configuration that distinguishes it from other configurations of the file.
 func (c *sweepConfig) name(file string) string {
 	for _, part := range []struct {
 		word string
@@ -150,8 +150,8 @@ func (c *sweepConfig) name(file string) string {
 	return file
 }
 
-// stagePhases maps the stages of the sweep profilers to dpsight's phases. A stage that contains others is a phase
-// only while one of them is open.
+// stagePhases maps the stages of the sweep profilers to dpsight's phases. A stage that contains other stages is a phase
+// only while no inner stage is open.
 var stagePhases = map[string]string{
 	"model_loading": schemas.PhaseSetupModel, "model_download": schemas.PhaseSetupModel,
 	"tokenizer_loading": schemas.PhaseSetupData, "dataset_preparation": schemas.PhaseSetupData,
@@ -162,7 +162,7 @@ var stagePhases = map[string]string{
 	"forward_pass":               schemas.PhaseForward, "loss_computation": schemas.PhaseForward,
 	"backward_pass": schemas.PhaseBackward, "optimizer_step": schemas.PhaseOptimizer,
 	"optimizer_zero_grad": schemas.PhaseZeroGrad,
-	// names of the stages profiler
+	// These are the names that the stages profiler uses.
 	"Model Creation": schemas.PhaseSetupModel, "DP Setup": schemas.PhaseSetupPrivacy,
 	"Forward Pass": schemas.PhaseForward, "Backward Pass": schemas.PhaseBackward,
 	"Optimizer Step": schemas.PhaseOptimizer, "Zero Gradients": schemas.PhaseZeroGrad,
@@ -180,7 +180,7 @@ func phaseOfStage(stage string) string {
 	return stage
 }
 
-// stages makes phases and steps of snapshots at the beginnings and ends of stages, which may be nested. What lies
+// stages makes phases and steps from snapshots at the beginnings and ends of stages, which may be nested. The time
 // between two snapshots belongs to the innermost stage.
 func (d *Device) stages(snapshots []sweepSnapshot) {
 	var last Memory
@@ -227,7 +227,7 @@ func (d *Device) stages(snapshots []sweepSnapshot) {
 	d.Steps = slices.DeleteFunc(d.Steps, func(s Step) bool { return s.End == Memory{} || s.EndNS < s.StartNS })
 }
 
-// stagesDocument is one stage as the single-GPU profiler writes it, in MiB. That profiler resets torch's peak
+// stagesDocument is one stage as the single-GPU profiler writes it, in MiB. This profiler resets torch's peak counter
 // before each stage.
 type stagesDocument struct {
 	Stage         string `json:"stage"`

@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// traceEvent is the part of a trace's event that is read. Times are in microseconds.
+// traceEvent has the fields of a trace's event that the import reads. Times are in microseconds.
 type traceEvent struct {
 	Phase string          `json:"ph"`
 	Cat   string          `json:"cat"`
@@ -35,7 +35,7 @@ type traceEvent struct {
 	} `json:"args"`
 }
 
-// maxDevices bounds the devices of a trace.
+// maxDevices is the largest number of devices in a trace.
 const maxDevices = 1024
 
 // A span is a stretch of time in ns.
@@ -44,15 +44,15 @@ type span struct {
 	start, end int64
 }
 
-// A kernel is work of a GPU. A kernel's time is the time of the call that launched it, or its own start if the trace
-// lacks the call.
+// A kernel is a piece of work of a GPU. A kernel's time is the time of the call that launched it, or its own start if
+// the trace lacks the call.
 type kernel struct {
 	device int32
 	call   float64 // correlation; NaN = none
 	span
 }
 
-// A counter is what an allocator had after an event.
+// A counter has the bytes allocated and reserved on a device just after an event of the trace.
 type counter struct{ ns, allocated, reserved, change int64 }
 
 // A trace is the part of a trace file that the import keeps.
@@ -74,10 +74,12 @@ type trace struct {
 	threads    []string // threads of marks
 }
 
-// maxKept bounds the events that are kept, each at most a hundred bytes. Traces that browsers can show have fewer.
+// maxKept is the largest number of events that are kept, each with at most a hundred bytes. Traces that browsers can
+// show have fewer.
 const maxKept = 1 << 23
 
-// keep counts an event that is kept. An event with long texts counts as several.
+// keep counts an event that is kept, and returns an error if there are too many. An event with long texts counts as
+// several.
 func (t *trace) keep(e *traceEvent) error {
 	if t.kept += 1 + (len(e.Name)+len(e.TID))>>7; t.kept > maxKept {
 		return fmt.Errorf("it has more than %d events that count: trace fewer steps (torch.profiler.schedule)", maxKept)
@@ -97,7 +99,7 @@ func readTrace(r io.Reader, name string) ([]Run, error) {
 	return []Run{run}, nil
 }
 
-// traceName is a file's name without what torch puts at its end.
+// traceName returns a trace's file name without the ending that torch gives it.
 func traceName(name string) string {
 	for _, suffix := range []string{".json", ".trace", ".pt"} {
 		name = strings.TrimSuffix(name, suffix)
@@ -105,7 +107,7 @@ func traceName(name string) string {
 	return name
 }
 
-// read reads a trace's document: an object with its events, or only the list of events.
+// read reads a trace's JSON document: an object that contains the list of events, or only this list.
 func (t *trace) read(d *json.Decoder) error {
 	first, err := d.Token()
 	if err != nil {
@@ -174,10 +176,10 @@ func (t *trace) read(d *json.Decoder) error {
 	return err
 }
 
-// mostDepth bounds how deep values lie in each other: the decoder keeps something of each list that is open.
+// mostDepth is the largest nesting of values, since the decoder needs memory for each list that is open.
 const mostDepth = 10_000
 
-// skip passes over a value, which may be larger than all that is kept.
+// skip skips a JSON value token by token, since the value may be too large for memory.
 func skip(d *json.Decoder) error {
 	for depth := 0; ; {
 		token, err := d.Token()
@@ -198,7 +200,7 @@ func skip(d *json.Decoder) error {
 	}
 }
 
-// small converts a rank or device number; 0 if it is not one.
+// small converts a number to a rank or a device; it returns 0 if the number cannot be one.
 func small(v *float64) int32 {
 	if v == nil || !(*v >= 0 && *v < 1<<20) {
 		return 0
@@ -206,7 +208,7 @@ func small(v *float64) int32 {
 	return int32(*v)
 }
 
-// value decodes one value. A value of an unexpected type is skipped.
+// value decodes one JSON value, and skips a value of an unexpected type.
 func (t *trace) value(d *json.Decoder, into any) error {
 	err := d.Decode(into)
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
@@ -233,7 +235,8 @@ func (t *trace) events(d *json.Decoder) error {
 	return nil
 }
 
-// mostTime bounds the times that are believed, in µs: the year 2065. A base, a time and a duration fit an int64 in ns.
+// mostTime is the latest time that counts as possible, in µs: the year 2065. A base, a time and a duration fit an int64
+// in ns.
 const mostTime = 3e15
 
 const stepMark = "ProfilerStep#"
@@ -275,7 +278,8 @@ func (t *trace) event(e *traceEvent) error {
 	return t.keep(e)
 }
 
-// counted takes an event of an allocator of a GPU's memory. The host's allocator has the device type 0.
+// counted adds an event of the allocator of a GPU's memory. It ignores events with the device type 0, which are the
+// host allocator's.
 func (t *trace) counted(e *traceEvent, ns int64) {
 	a := &e.Args
 	if e.Name != "[memory]" || a.DeviceType == nil || *a.DeviceType == 0 || a.DeviceID == nil || *a.DeviceID < 0 ||
@@ -294,8 +298,8 @@ func (t *trace) counted(e *traceEvent, ns int64) {
 	t.memory[id] = append(t.memory[id], c)
 }
 
-// run converts the trace into a run. Steps come from torch.profiler's marks, phases from annotations and from what
-// autograd computes.
+// run converts the trace into a run. Steps come from torch.profiler's marks, and phases from annotations and from the
+// operations that autograd's engine runs.
 func (t *trace) run(name string) Run {
 	run := Run{Name: name, Params: map[string]any{}, Status: schemas.StatusOK}
 	slices.SortStableFunc(t.steps, byStart)
@@ -361,7 +365,7 @@ func byStart(a, b span) int {
 	return 0
 }
 
-// A stretch is a phase of a step before devices are looked at.
+// A stretch is a phase of a step, without the figures of any device.
 type stretch struct {
 	span
 	step int64
@@ -398,7 +402,7 @@ func (t *trace) phases() (out []stretch, numbers []int64) {
 	return out, numbers
 }
 
-// extent is the time of all that the trace has.
+// extent returns the time from the trace's first event to its last.
 func (t *trace) extent() span {
 	e := span{start: math.MaxInt64}
 	take := func(s span) { e.start, e.end = min(e.start, s.start), max(e.end, s.end) }
@@ -416,7 +420,8 @@ func (t *trace) extent() span {
 	return e
 }
 
-// maxMarks bounds the annotations that make phases: a script that annotates each call has none that are phases.
+// maxMarks is the largest number of annotations that become phases. If a script has more annotations, they mark calls
+// and not phases.
 const maxMarks = 20000
 
 // ownMarks returns the annotations that are phases: torch's optimizers, and the script's annotations on the thread
@@ -440,8 +445,8 @@ func (t *trace) ownMarks() (out []span) {
 	return out
 }
 
-// passes returns the backward passes of a step. What autograd computes without an operation of the step's own
-// thread in between is one pass: while a backward pass runs, the calling thread waits.
+// passes returns the backward passes of a step. Operations of autograd's engine belong to the same pass if the step's
+// thread runs no operation between them, since that thread waits while a backward pass runs.
 func (t *trace) passes(s span) (out []span) {
 	at, _ := slices.BinarySearchFunc(t.backward, s.start, func(b span, ns int64) int {
 		return byStart(b, span{start: ns})
@@ -465,10 +470,10 @@ func (t *trace) passes(s span) (out []span) {
 	return out
 }
 
-// covering returns the spans that name the phases of a step: what autograd computes is backward, what comes before
-// it forward, and annotations keep their names.
+// covering returns the spans that name the phases of a step: backward for the passes of autograd's engine, forward for
+// the time before a pass, and annotations under their own names.
 func (t *trace) covering(s span, marks []span) (out []span) {
-	// An annotation that began before the step is around it, and names what nothing in it does.
+	// An annotation that began before the step surrounds it, and names the parts of the step that no other span names.
 	around, _ := slices.BinarySearchFunc(marks, s.start, func(m span, ns int64) int { return cmp.Compare(m.start, ns) })
 	named := func(marks []span) {
 		for _, m := range marks {
@@ -488,8 +493,8 @@ func (t *trace) covering(s span, marks []span) (out []span) {
 	return out
 }
 
-// cut divides a span by the spans in it, which are in order. If several cover a moment, the one that began last
-// names it.
+// cut divides a span by the spans inside it, which are in order. If several spans cover a moment, the span that began
+// last names it.
 func cut(whole span, inside []span) (out []span) {
 	add := func(name string, start, end int64) {
 		if n := len(out); n > 0 && out[n-1].name == name && out[n-1].end == start {
@@ -521,7 +526,7 @@ func cut(whole span, inside []span) (out []span) {
 	return out
 }
 
-// device is what the trace says of one device.
+// device returns the data in the trace about one device, and a note on its idle time.
 func (t *trace) device(id int32, phases []stretch, numbers []int64) (Device, string) {
 	d := Device{Rank: t.rank, Device: id, Why: "the highest that torch.profiler saw while it was on"}
 	memory := t.memory[id]
@@ -546,7 +551,7 @@ func (t *trace) device(id int32, phases []stretch, numbers []int64) (Device, str
 	return d, idleNote(id, busy, idle)
 }
 
-// memoryAt is what was allocated at a moment.
+// memoryAt returns the bytes allocated and reserved at a moment.
 func memoryAt(memory []counter, ns int64) Memory {
 	if len(memory) == 0 {
 		return Memory{}
@@ -566,7 +571,7 @@ func memoryAt(memory []counter, ns int64) Memory {
 	return Memory{&memory[at-1].allocated, &memory[at-1].reserved}
 }
 
-// peakWithin is the highest allocated in a stretch.
+// peakWithin returns the highest allocated in a stretch of time.
 func peakWithin(memory []counter, s span) *int64 {
 	peak := memoryAt(memory, s.start).Allocated
 	at, _ := slices.BinarySearchFunc(memory, s.start, func(c counter, ns int64) int {
@@ -578,8 +583,8 @@ func peakWithin(memory []counter, s span) *int64 {
 	return peak
 }
 
-// work returns how long the device computed for each phase, counting overlapping kernels once. busy is the sum over
-// all phases. idle is, by phase, the time that the device was idle before a kernel of the phase.
+// work returns how long the device computed for each phase, counting overlapping kernels once. busy is the sum over all
+// phases. idle has, by phase, the time that the device was idle before a kernel of that phase.
 func (t *trace) work(id int32, phases []stretch) (work []int64, busy int64, idle map[string]int64) {
 	work, idle = make([]int64, len(phases)), map[string]int64{}
 	type job struct {
@@ -628,7 +633,7 @@ func (t *trace) work(id int32, phases []stretch) (work []int64, busy int64, idle
 	return work, busy, idle
 }
 
-// idleNote says how long a device waited for work, and before which phases.
+// idleNote returns a note on how long a device waited for work, and before which phases.
 func idleNote(id int32, busy int64, idle map[string]int64) string {
 	var names []string
 	var sum int64

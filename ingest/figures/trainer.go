@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// logRun matches the line with which a log of the trainer profiler names its only run, or one of its runs.
+// logRun matches the line in a log of the trainer profiler that names a run.
 const logRun = `(?:Trainer: (\w+), Batch Size: (\d+), Seq Length: (\d+), Model: (\w+)|` +
 	`Running (\w+) with batch_size=(\d+), seq_len=(\d+))`
 
@@ -28,12 +28,12 @@ var (
 
 const logDone = "Single configuration profiling completed successfully"
 
-// logPhases are the phases that end at a moment of a log.
+// logPhases maps the name of a moment in a log to the phase that ends at this moment.
 var logPhases = map[string]string{
 	"After model creation": schemas.PhaseSetupModel, "After profiling": "training", "After cleanup": "cleanup",
 }
 
-// rounded says how exact the figures of a log are.
+// rounded is a note on how exact the figures of a log are.
 const rounded = "the file's figures are rounded to 0.1 MiB"
 
 // A logReader reads a log line by line.
@@ -71,7 +71,7 @@ func readTrainerLog(r io.Reader, name string) ([]Run, error) {
 	return l.runs, nil
 }
 
-// cpuOr is note, or that the run had no GPU.
+// cpuOr returns note, or else, for a run without a GPU, a note that says so.
 func cpuOr(run *Run, note string) string {
 	if d := &run.Devices[0]; d.Peak == nil && len(d.Phases) == 0 {
 		return "the file has no figures of a GPU"
@@ -128,7 +128,7 @@ func (l *logReader) line(line, name string) {
 	}
 }
 
-// failed keeps the error of a run that failed.
+// failed records that a run failed, with its error text.
 func (l *logReader) failed(run *Run, what, text string) {
 	if what == "Type" {
 		l.errType = text
@@ -147,7 +147,7 @@ func newLogRun(name string) Run {
 	return Run{Name: name, Params: map[string]any{}, Devices: make([]Device, 1)}
 }
 
-// begin begins a run of the log.
+// begin begins the next run of the log.
 func (l *logReader) begin(trainer, batch, length, model string) {
 	run := newLogRun(fmt.Sprintf("%s_bs%s_seq%s", trainer, batch, length))
 	run.Params["method"] = methodOf(trainer)
@@ -162,7 +162,7 @@ func (l *logReader) begin(trainer, batch, length, model string) {
 	l.runs, l.last, l.high, l.errType = append(l.runs, run), Memory{}, nil, ""
 }
 
-// moment ends a block of figures.
+// moment ends a block of figures in the log, which belong to one moment.
 func (l *logReader) moment() {
 	now := l.now
 	l.now.name, l.now.Memory, l.now.max = "", Memory{}, nil
@@ -180,7 +180,7 @@ func (l *logReader) moment() {
 	l.last, l.high = now.Memory, now.max
 }
 
-// trainerSummary is what summarize_results.py writes of a folder of logs.
+// trainerSummary is the document that summarize_results.py writes about a folder of logs.
 type trainerSummary struct {
 	Results []struct {
 		Config struct {

@@ -1,4 +1,5 @@
-// Package ingesttest gives tests the recorded stores that are kept without their tables.
+// Package ingesttest makes the tables of recorded stores for tests, since the repository keeps these stores without
+// tables.
 package ingesttest
 
 import (
@@ -18,9 +19,9 @@ var (
 	stores = map[string]string{} // with tables, by the folder without
 )
 
-// Store returns the folder of a store's copy that has its tables. A store that has tables itself is returned
-// unchanged. The copy is made once per process and in a separate folder, since other test binaries may be reading
-// the original. Remove removes it.
+// Store returns the folder of a copy of a store in which the runs have their tables. If the store itself has tables,
+// Store returns its own folder. Store makes the copy once per process and in a separate folder, since other test
+// binaries may be reading the original. [Remove] removes the copy.
 func Store(t testing.TB, folder string) string {
 	t.Helper()
 	mu.Lock()
@@ -37,7 +38,7 @@ func Store(t testing.TB, folder string) string {
 	return stores[path]
 }
 
-// Remove deletes the copies that Store made: for TestMain.
+// Remove deletes the copies that Store made. TestMain calls it.
 func Remove() {
 	mu.Lock()
 	defer mu.Unlock()
@@ -88,8 +89,9 @@ func ingested(folder string) (string, error) {
 	return folder, errors.Join(errs...)
 }
 
-// TorchPeak is the highest that torch counted as allocated on any device of the run in dir, in bytes; 0 if torch's
-// counters are not recorded. Figures of runs with allocator events come from the replay and not from torch's count.
+// TorchPeak returns the highest allocated by torch's own counters on any device of the run in dir, in bytes; 0 if the
+// counters were not recorded. Tests compare it with the figures of runs with allocator events, which come from the
+// replay.
 func TorchPeak(t testing.TB, dir string) (peak int64) {
 	t.Helper()
 	doc, err := schemas.ReadIngestReport(dir)

@@ -12,8 +12,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Text returns every distinct value of a table's text columns, and its metadata. Text does not take the columns from a
-// schema, where one might be missing.
+// Text returns all distinct values in the text columns of a table's file, and the file's metadata. Text reads the
+// columns from the file and not from the table's schema, where a column might be missing.
 func Text(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

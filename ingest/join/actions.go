@@ -2,7 +2,7 @@ package join
 
 import "github.com/dpsight/dpsight/schemas"
 
-// action is what one program event does: whether it allocates or frees, where its block ends or began, and the
+// action describes one program event: whether it allocates or frees, how far away its block ends or began, and the
 // family of the phase.
 type action uint32
 
@@ -11,7 +11,7 @@ const (
 	allocates action = 2 << 8
 )
 
-// How far from an event, such as in the same step, its block ends or begins.
+// These values say how far from an event its block ends or begins: in the same phase, unit or step, or beyond.
 const (
 	samePhase action = iota << 4
 	sameUnit
@@ -20,17 +20,17 @@ const (
 	reach action = 15 << 4 // these bits
 )
 
-// crosses reports whether an event is about a block that is not both made and freed in its unit.
+// crosses reports whether an event belongs to a block that is not both allocated and freed within the event's unit.
 func (t action) crosses() bool { return t&reach >= sameStep }
 
-// stepActions is what a step does, unit by unit.
+// stepActions has the actions of one step, divided into units.
 type stepActions struct {
 	of    []action // by place in the step, from 1
 	size  []int64
 	units []unit
 }
 
-// unit is the events of one forward-backward pair, and the events around it.
+// unit is a part of a step's events: one forward-backward pair, with the events around it.
 type unit struct {
 	stretch // in places of the step
 	hash    hash
@@ -114,7 +114,8 @@ func (s *stepMatcher) readPhases(i int) {
 	}
 }
 
-// readReaches notes with both events of each block that is made and freed in the step how far apart they lie.
+// readReaches sets, for both events of each block that is allocated and freed in the step, how far apart the two events
+// lie.
 func (s *stepMatcher) readReaches(t *stepActions, at stretch) {
 	allocs, p, buffer := s.f.allocs, s.program, &s.parts.buffer
 	for a := s.firstAfter(at.from); a < len(allocs) && p.number[allocs[a].AllocSeq] <= at.to; a++ {

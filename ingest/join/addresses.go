@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// addresses finds the allocations of an address. The index is a hash table with open addressing. The index has only the
-// requested addresses, since most allocations are never tagged.
+// addresses finds the allocations at an address. It is a hash table with open addressing, and has only the requested
+// addresses, since most allocations are not tagged.
 type addresses struct {
 	slots  []uint64 // 0 = free
 	first  []int32  // first place of each slot in allocs; one more at the end
@@ -14,7 +14,7 @@ type addresses struct {
 	mask   uint64
 }
 
-// indexAddresses makes the index of up to n addresses.
+// indexAddresses makes the index of the allocations at the asked addresses, of which there are at most n.
 func indexAddresses(f *facts, n int, asked iter.Seq[uint64]) *addresses {
 	size := uint64(16)
 	for size < 2*uint64(n)+1 {
@@ -46,7 +46,7 @@ func indexAddresses(f *facts, n int, asked iter.Seq[uint64]) *addresses {
 	return a
 }
 
-// of is the allocations of an address, in order of birth.
+// of returns the allocations at an address, in order of birth.
 func (a *addresses) of(addr uint64) []int32 {
 	slot, ok := a.find(addr)
 	if !ok {

@@ -13,27 +13,28 @@ type alignment struct {
 	limit       int64 // the last event of the other step; later events do not count
 	how         string
 	parts       *unitMap // nil = both steps do the same
-	// crossing matches allocations that outlive their unit. The two steps may have different numbers of units. If
-	// two consecutive units are compared with two that are not consecutive, an allocation that passes from one to
-	// the next has its match elsewhere.
+	// crossing maps the events of allocations that outlive their unit. The two steps may have different numbers of
+	// units, so two consecutive units may be compared with two units that are not consecutive. An allocation that
+	// passes from one of these units to the next then has its match in another unit.
 	crossing *unitMap
 }
 
-// unitMap gives to the events of one step their places in another one. Places count a step's program events from 1.
+// unitMap maps the events of one step to places in another step. A place is the number of a program event within its
+// step, from 1.
 type unitMap struct {
 	reached []int32 // by place in step: how far in its unit of the other step the events up to that place go
 	units   []unitPair
 }
 
-// unitPair is a unit of a step and the unit that it is compared with, as places in each step.
+// unitPair is a unit of a step and the unit of the other step with which it is compared. Both are ranges of places.
 type unitPair struct{ step, other stretch }
 
-// unit is the unit that a place lies in.
+// unit returns the index of the unit in which a place lies.
 func (m *unitMap) unit(place int32) int {
 	return sort.Search(len(m.units), func(i int) bool { return m.units[i].step.to >= place })
 }
 
-// otherPlace is the place in the other step of a place in step; 0 = the other step has no such place.
+// otherPlace returns the place in the other step that corresponds to a place in this step; 0 = there is none.
 func (m *unitMap) otherPlace(place int32) int32 {
 	u := &m.units[m.unit(place)]
 	before := u.other.from
@@ -52,21 +53,21 @@ type matchedPair struct {
 	crossing     bool
 }
 
-// workbench is what comparing two steps takes, to be used again for the next two.
+// workbench holds the buffers for comparing two steps, which are reused for the next two.
 type workbench struct {
 	born    []int32 // by place in the other step: the allocation made there, plus 1
 	pairs   []matchedPair
 	factors factors
 }
 
-// grown gives n zeros.
+// grown returns a slice of n zeros, in the buffer's memory if it is large enough.
 func grown[T any](buffer []T, n int) []T {
 	buffer = slices.Grow(buffer[:0], n)[:n]
 	clear(buffer)
 	return buffer
 }
 
-// pairAllocs pairs the allocations made in one step with those made in the other.
+// pairAllocs calls found with each pair of an allocation in one step and its match in the other step.
 func (al *alignment) pairAllocs(s *stepMatcher, found func(matchedPair)) {
 	if al.parts == nil {
 		s.pairInPlace(al.step, al.other, func(a, o int) { found(matchedPair{a, o, false}) })
@@ -85,15 +86,15 @@ func (al *alignment) pairAllocs(s *stepMatcher, found func(matchedPair)) {
 		}
 	}
 	for _, p := range w.pairs {
-		// Chance may have brought together what differs by a factor of its own.
+		// If the sizes of a pair differ by a factor that no other pair has, the two may have been paired by chance.
 		if !w.factors.isOdd(factor(allocs[p.alloc].Requested, allocs[p.match].Requested)) {
 			found(p)
 		}
 	}
 }
 
-// findMatch finds the allocation of the other step that is made and freed at the same places as allocation a; -1 = the
-// other step has no such allocation.
+// findMatch finds the allocation of the other step that is allocated and freed at the places that correspond to those
+// of allocation a. The result's match is -1 if the other step has no such allocation.
 func (al *alignment) findMatch(s *stepMatcher, a int) matchedPair {
 	allocs, p := s.f.allocs, s.program
 	birth := p.number[allocs[a].AllocSeq] - al.step.from
@@ -117,8 +118,8 @@ func (al *alignment) findMatch(s *stepMatcher, a int) matchedPair {
 	return found
 }
 
-// place is the program event of step at which is done what program event n of the other step did, for an allocation
-// made at program event birth.
+// place returns the program event of this step that corresponds to program event n of the other step, for an allocation
+// whose birth is program event birth.
 func (al *alignment) place(birth, n int32, crossing bool) int32 {
 	if al.parts == nil {
 		return max(n+al.step.from-al.other.from, 0)
@@ -144,8 +145,8 @@ func (al *alignment) place(birth, n int32, crossing bool) int32 {
 	return al.step.to
 }
 
-// moment is the event of step that corresponds to event seq of the other step, for an allocation made at program event
-// birth.
+// moment returns the event of this step that corresponds to event seq of the other step, for an allocation whose birth
+// is program event birth.
 func (al *alignment) moment(p *program, birth int32, seq int64, crossing bool) int64 {
 	return p.at(al.place(birth, p.number[seq], crossing), seq)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// matches pair allocations of bare steps with the same allocations of instrumented steps: training repeats itself,
-// allocation by allocation, and only instrumented steps have tags.
+// matches maps allocations of bare steps to the corresponding allocations of instrumented steps. Training repeats the
+// same allocations in each step, and only instrumented steps have tags.
 type matches struct {
 	program      *program
 	matchByAlloc []int32 // by allocation: its match, or -1; nil = no allocation has one
@@ -18,7 +18,7 @@ type matches struct {
 	prefetch     prefetch
 }
 
-// count is how many allocations have a match.
+// count returns how many allocations have a match.
 func (m *matches) count() int {
 	n := 0
 	for _, match := range m.matchByAlloc {
@@ -29,7 +29,7 @@ func (m *matches) count() int {
 	return n
 }
 
-// of is the match of an allocation.
+// of returns the match of an allocation; ok is false if it has none.
 func (m *matches) of(alloc int) (match int, ok bool) {
 	if m.matchByAlloc == nil || m.matchByAlloc[alloc] < 0 {
 		return 0, false
@@ -37,15 +37,15 @@ func (m *matches) of(alloc int) (match int, ok bool) {
 	return int(m.matchByAlloc[alloc]), true
 }
 
-// unmatched reports whether an allocation was made in a bare step and has no match, so that only its phase is
-// known.
+// unmatched reports whether an allocation was made in a bare step and has no match. Its owner is then known only from
+// its life and its phase.
 func (m *matches) unmatched(f *facts, alloc int) bool {
 	_, ok := m.of(alloc)
 	return !ok && !f.context.instrumented(f.birthSpan(alloc))
 }
 
-// matchBareSteps finds the instrumented steps that each bare step is like, and matches their allocations. It also
-// returns, for each bare step, what it was matched with.
+// matchBareSteps finds, for each bare step, the instrumented steps that do the same, and matches their allocations. It
+// also returns, for each bare step, with which step it was matched.
 func matchBareSteps(f *facts) (*matches, []schemas.BareStep) {
 	steps := f.context.rank.Steps.Steps
 	m := &matches{}
@@ -81,7 +81,7 @@ func matchBareSteps(f *facts) (*matches, []schemas.BareStep) {
 	return m, all
 }
 
-// take matches the allocations made in a bare step that have no match yet, and counts them.
+// take matches the allocations of a bare step that have no match yet, and returns how many it matched.
 func (m *matches) take(s *stepMatcher, al *alignment) (taken int64) {
 	if m.matchByAlloc == nil {
 		n := len(s.f.allocs)
@@ -135,17 +135,19 @@ func newStepMatcher(f *facts) *stepMatcher {
 	return s
 }
 
-// comparable reports whether a step has events that can be compared.
+// comparable reports whether a step's events were recorded, so that they can be compared.
 func (s *stepMatcher) comparable(i int) bool {
 	return s.f.context.rank.Steps.Steps[i].Recorded && s.at[i].to > s.at[i].from
 }
 
-// firstAfter is the first allocation that was made after a program event: allocations are in order of birth.
+// firstAfter returns the index of the first allocation that was made after a program event. Allocations are in order of
+// birth.
 func (s *stepMatcher) firstAfter(event int32) int {
 	return sort.Search(len(s.f.allocs), func(i int) bool { return s.program.number[s.f.allocs[i].AllocSeq] > event })
 }
 
-// alignmentsOf aligns a bare step with the instrumented step that does the same, else with parts of several.
+// alignmentsOf aligns a bare step with the instrumented step that does the same. If there is none, it aligns the bare
+// step with parts of several instrumented steps.
 func (s *stepMatcher) alignmentsOf(i int) []*alignment {
 	if al := s.sameOrScaledStep(i, s.byHash); al != nil {
 		return []*alignment{al}
@@ -165,7 +167,7 @@ func (s *stepMatcher) sameOrScaledStep(i int, byHash map[uint64][]int) *alignmen
 			best = n
 		}
 	}
-	// A few sizes differ with the data, as with the number of distinct ids in a batch.
+	// A few sizes may depend on the data, such as the number of distinct ids in a batch.
 	if best >= 0 && differ[best] <= s.at[i].len()/20 {
 		return s.newAlignment(i, candidates[best], schemas.LikeExact)
 	}
@@ -187,8 +189,8 @@ func (s *stepMatcher) newAlignment(i, o int, how string) *alignment {
 		limit: s.f.marks.seqAt(s.f.context.rank.Steps.Steps[o].EndK)}
 }
 
-// nearest returns the given steps that are closest to step i, at most each on either side. Comparing with all steps
-// would take a time quadratic in their number.
+// nearest returns, of the given steps, those that are closest to step i: at most each steps on either side. Comparing
+// with all steps would take quadratic time.
 func nearest(steps []int, i, each int) []int {
 	n := sort.SearchInts(steps, i)
 	return steps[max(n-each, 0):min(n+each, len(steps))]

@@ -15,18 +15,18 @@ type boundTag struct {
 	seq   int64 // the state that the tag was made in, as far as events tell
 }
 
-// bindings holds the tags that name an allocation, and the results for the other tags.
+// bindings has the tags of each allocation, and how many tags name none or are ambiguous.
 type bindings struct {
 	tags      lists[boundTag] // by allocation, in order of k
 	ambiguous int64           // tags that fit several allocations, or none
 	listed    []string        // the first ambiguous tags, in words
 }
 
-// maxListed bounds the ambiguous tags that are named one by one; all are counted.
+// maxListed is the largest number of ambiguous tags that are described one by one. All ambiguous tags are counted.
 const maxListed = 5
 
-// bindTags finds the allocation of each tag. bindTags sets known, by tag, where some allocation ever had the tag's
-// address.
+// bindTags finds the allocation of each tag. It sets known[i] if any allocation on the device ever had the address of
+// tag i.
 func bindTags(f *facts, known []bool) *bindings {
 	b := &bindings{}
 	var tags []boundTag
@@ -74,9 +74,11 @@ func bindTags(f *facts, known []bool) *bindings {
 	return b
 }
 
-// named is the one allocation of the tagged size that touches the states lo to hi, of those that had the address.
+// named returns the only allocation among candidates that has the tagged size and is live in any of the states lo to
+// hi. candidates are the allocations at the tag's address.
 func named(f *facts, candidates []int32, t *spool.Tag, lo, hi int64) (int32, bool) {
-	// Allocations of one address follow each other: from the last one made by hi, back while they still reach lo.
+	// Allocations at one address follow each other in time. So the search goes back from the last allocation made by
+	// hi, while allocations are still live at lo.
 	n, _ := slices.BinarySearchFunc(candidates, hi, func(alloc int32, hi int64) int {
 		if f.allocs[alloc].AllocSeq <= hi {
 			return -1
@@ -111,10 +113,10 @@ func whyAmbiguous(f *facts, candidates []int32, t *spool.Tag, lo, hi int64) stri
 	return fmt.Sprintf("tag %s %q of %d bytes at mark %d: %s", t.Kind, f.context.rank.Names[t.Name], t.Bytes, t.K, why)
 }
 
-// bindingWindow finds the last event that surely lies before a mark. Marks must be passed in order.
+// bindingWindow finds the last event that certainly lies before a mark. Callers must ask for marks in order.
 //
-// When a thread makes a mark, the events that carry its previous mark are over. When a backward run ends, all of
-// the engine's threads are done: they are idle until the next run.
+// When a thread makes a mark, all events that carry the thread's previous mark lie before it. When a backward run ends,
+// all events of the engine's threads lie before the end, since these threads are idle until the next run.
 type bindingWindow struct {
 	f        *facts
 	k        uint32 // marks below k have been seen
@@ -155,7 +157,8 @@ func (w *bindingWindow) doneBefore(k uint32) int64 {
 
 func (w *bindingWindow) backwardEnded() {
 	for _, th := range w.threads {
-		// Events of a bare run without marks of its own carry the engine's mark of an earlier one.
+		// If a backward run of a bare step has no marks on the engine's thread, its events carry the engine's last mark
+		// from an earlier run.
 		if last := int64(w.f.marks.last[w.previous[th]]); w.f.context.engine[th] && last <= w.f.marks.seqAt(w.k) {
 			w.done = max(w.done, last)
 		}

@@ -8,18 +8,19 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stackFinder determines what allocations are for without marks, by the roles of their stacks and by their lives.
+// stackFinder determines the categories of allocations in recordings without marks, from the roles of their stacks and
+// from their lives.
 type stackFinder struct {
 	f *facts
-	// The events, in order, at which a part of the program asked for memory or gave it back.
+	// The events, in order, at which each part of the program requested or freed memory.
 	forward, backward, update []int64
 	elsewhere                 []int64      // allocations that are not the optimizer's
 	recorded                  bool         // allocations have stacks, so one without a stack was not made by Python
 	workspaces                map[int]bool // allocations
 }
 
-// ownByStack assigns owners from stacks to allocations that are known by their phase only, or untraced. Recordings with
-// marks have no meanings of stacks, and stay as they are.
+// ownByStack assigns owners from stacks to allocations whose owner is known only by phase, or that are untraced. For
+// recordings with marks, which have no meanings of stacks, it changes nothing.
 func ownByStack(f *facts, owners lists[owner]) lists[owner] {
 	if f.device.Meanings == nil {
 		return owners
@@ -65,8 +66,9 @@ func newStackFinder(f *facts) *stackFinder {
 	return s
 }
 
-// findWorkspaces finds the workspaces that torch keeps for cuBLAS: the only block of a workspace's size that a stream
-// and a thread never give back. If a stream and a thread keep several such blocks, they may be tensors.
+// findWorkspaces finds the workspaces that torch keeps for cuBLAS. A block is one if it has the size of a workspace, is
+// not freed, and is the only such block of its stream and thread. If a stream and a thread keep several blocks of that
+// size, the blocks may be tensors.
 func (s *stackFinder) findWorkspaces() {
 	type key struct {
 		stream   uint64
@@ -91,8 +93,8 @@ func (s *stackFinder) findWorkspaces() {
 	}
 }
 
-// at returns the meaning of the stack of an allocating event. An event without a stack belongs to autograd's
-// threads, if other events have stacks.
+// at returns the meaning of an event's stack. An event without a stack counts as backward, on autograd's threads, if
+// other events have stacks.
 func (s *stackFinder) at(event int) stackrules.Meaning {
 	stack := s.f.device.Events.Stack[event]
 	if stack == 0 && s.recorded {
@@ -101,14 +103,14 @@ func (s *stackFinder) at(event int) stackrules.Meaning {
 	return s.f.device.Meanings[stack]
 }
 
-// meaning is the meaning of the stack that asked for an allocation, if it is known.
+// meaning returns the meaning of the stack that requested an allocation, if it is known.
 func (s *stackFinder) meaning(a *replay.Alloc) stackrules.Meaning {
 	switch {
 	case a.AllocSeq > 0 && (s.recorded || s.f.device.Events.Stack[a.AllocSeq-1] != 0):
 		return s.at(int(a.AllocSeq) - 1)
 	case a.FreeRequestedSeq <= 0 && a.FreeCompletedSeq == 0:
-		// The allocator's list has stacks for blocks whose events have none. A block without a stack there was made
-		// before torch recorded any.
+		// The allocator's list may have stacks for blocks without an allocation event. A block without a stack in the
+		// list was made before torch recorded stacks.
 		if stack := s.f.device.Survivors[a.Address]; stack != 0 {
 			return s.f.device.Meanings[stack]
 		}
@@ -116,7 +118,7 @@ func (s *stackFinder) meaning(a *replay.Alloc) stackrules.Meaning {
 	return stackrules.Meaning{}
 }
 
-// claim is the category that an allocation's stack and life give; false = they give none.
+// claim returns the category that follows from an allocation's stack and life; false = none follows.
 func (s *stackFinder) claim(alloc int) (categoryIndex, bool) {
 	a := &s.f.allocs[alloc]
 	of := s.meaning(a)
@@ -160,9 +162,10 @@ func (s *stackFinder) claim(alloc int) (categoryIndex, bool) {
 	return 0, false
 }
 
-// ofForward decides what a call of a module made. Autograd keeps a block from a module's call if the block lives when a
+// ofForward returns the category of a block that a module's call made. The block is an activation if it lives when a
 // backward pass begins, or if recording ended before a backward pass began. The owner of a block that survives two
-// updates is unknown. If no backward pass was recorded, autograd keeps what others than the modules themselves release.
+// updates is unknown. If no backward pass was recorded, a block is an activation if other code than a module's call
+// frees it.
 func (s *stackFinder) ofForward(a *replay.Alloc) (categoryIndex, bool) {
 	switch {
 	case s.count(a, s.update) > 1, a.AllocSeq == 0 && len(s.backward) > 0:
@@ -173,7 +176,7 @@ func (s *stackFinder) ofForward(a *replay.Alloc) (categoryIndex, bool) {
 	return forwardTemporaries, true
 }
 
-// freedIn reports whether a part of the program gave an allocation back, as far as that event has a stack.
+// freedIn reports whether a part of the program freed an allocation, according to the stack of the free.
 func (s *stackFinder) freedIn(a *replay.Alloc, role stackrules.Role) bool {
 	if a.FreeRequestedSeq <= 0 {
 		return false
@@ -182,16 +185,17 @@ func (s *stackFinder) freedIn(a *replay.Alloc, role stackrules.Role) bool {
 	return stack == 0 || s.f.device.Meanings[stack].Role == role
 }
 
-// lives reports whether an allocation is there when recording ends.
+// lives reports whether an allocation is still live when recording ends.
 func lives(a *replay.Alloc) bool { return a.FreeRequestedSeq == 0 }
 
-// reaches reports whether one of the events comes while an allocation lives.
+// reaches reports whether any of the events happens while an allocation is live.
 func (s *stackFinder) reaches(a *replay.Alloc, events []int64) bool {
 	i, _ := slices.BinarySearch(events, a.AllocSeq+1)
 	return i < len(events) && events[i] < endOf(a.FreeRequestedSeq)
 }
 
-// count is how many groups of the events, which other parts of the program lie between, an allocation lives through.
+// count returns through how many groups of the given events an allocation lives. Events belong to one group if no other
+// part of the program acts between them.
 func (s *stackFinder) count(a *replay.Alloc, events []int64) int {
 	n := 0
 	for i, _ := slices.BinarySearch(events, a.AllocSeq+1); i < len(events) && events[i] < endOf(a.FreeRequestedSeq); n++ {
@@ -204,10 +208,10 @@ func (s *stackFinder) count(a *replay.Alloc, events []int64) int {
 	return n
 }
 
-// Shares splits the bytes allocated at one moment by evidence.
+// Shares divides the bytes allocated at one moment by evidence.
 type Shares struct{ Stack, Other, Untraced, Rest int64 }
 
-// SharesAt splits the requested bytes that are allocated just after an event.
+// SharesAt divides the requested bytes that are allocated just after an event by their evidence.
 func (r *Result) SharesAt(seq int64) (s Shares) {
 	for i := range r.facts.allocs {
 		a := &r.facts.allocs[i]

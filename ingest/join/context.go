@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Rank is what one process recorded of itself.
+// Rank is the part of one process's recording that the join needs.
 type Rank struct {
 	RunID     string
 	Rank      int32
@@ -18,7 +18,7 @@ type Rank struct {
 	Holders   []spool.HoldersInfo
 	Intervals []spool.Interval
 	Steps     *steps.Result
-	// Untimed is set where GPU times mean nothing: a phantom GPU, a foreign file.
+	// Untimed is true if the recording has no meaningful GPU times: for a phantom GPU, or an imported file.
 	Untimed bool
 	// LastK is the mark of the last drain whose events were kept; 0 = no events were lost. A process may die after it
 	// drained its tags and before it drained its events. Tags that were drained after the last kept events may name
@@ -28,7 +28,8 @@ type Rank struct {
 	Workspace int64
 }
 
-// Context is what holds at each mark of a rank: dense arrays over k, so that events look up and never search.
+// Context has the state at each mark of a rank, such as step and phase, in arrays indexed by k. So the passes look up
+// an event's state without a search.
 type Context struct {
 	rank      *Rank
 	span      []int32
@@ -38,7 +39,7 @@ type Context struct {
 	recording []bool
 	paused    []bool // recording has begun and is paused, between windows of steps
 	followed  []bool // the agent said that it followed the script's lines
-	// saysLines is true if the agent records when it follows lines.
+	// saysLines is true if the journal says when the agent followed lines.
 	saysLines bool
 	// releases holds the k at which a backward run ended that did not keep its graph, by thread.
 	releases map[uint16][]uint32
@@ -56,7 +57,7 @@ type Context struct {
 	times        Times
 }
 
-// NewContext computes the context of every mark.
+// NewContext computes the context of all marks of a rank.
 func NewContext(r *Rank) *Context {
 	maxK := uint32(0)
 	if n := len(r.Marks); n > 0 {
@@ -91,7 +92,7 @@ func NewContext(r *Rank) *Context {
 	return c
 }
 
-// drainEnd is the mark at which a drain that began at k ended, or k.
+// drainEnd returns the mark at which the drain that began at mark k ended, or k if its end is unknown.
 func (c *Context) drainEnd(k uint32) uint32 {
 	all := c.rank.Marks
 	i, _ := slices.BinarySearchFunc(all, k, func(m spool.Mark, k uint32) int { return cmp.Compare(m.K, k) })
@@ -101,13 +102,13 @@ func (c *Context) drainEnd(k uint32) uint32 {
 	return k
 }
 
-// reducer is a time in which DDP's reducer makes its buckets.
+// reducer is a stretch of time in which a DDP reducer makes its buckets.
 type reducer struct {
 	name uint32
 	done uint32 // the mark that ends the reducer's work; 0 = it never ended
 }
 
-// threadState is what one thread is in the middle of.
+// threadState has the calls and runs that one thread has begun and not yet ended.
 type threadState struct {
 	modules  []uint32 // calls under way, outermost first
 	samplers []uint32 // DP hooks under way
@@ -129,8 +130,8 @@ func (s *threadState) module() uint32 {
 	return 0
 }
 
-// pop removes the last v of a stack and everything above it, since ends are missing when an exception leaves a
-// call.
+// pop removes the last v of a stack and everything above it. The entries above have no end mark if an exception left
+// their calls.
 func pop(stack []uint32, v uint32) []uint32 {
 	for i := len(stack) - 1; i >= 0; i-- {
 		if stack[i] == v {
@@ -143,7 +144,7 @@ func pop(stack []uint32, v uint32) []uint32 {
 // noThread is the thread of a mark that was never finished.
 const noThread = 1<<16 - 1
 
-// maxStack bounds what a damaged journal may pile up.
+// maxStack is the largest number of calls under way in a thread; a damaged journal may have more.
 const maxStack = 10_000
 
 func (c *Context) walk() {
@@ -251,7 +252,8 @@ func (c *Context) At(k uint32) (step int64, phase string, module uint32) {
 }
 
 // LinesFollowed reports whether an event at the time of mark k can have its line. On a GPU, the agent follows lines
-// only in set-up and in instrumented steps, as long as their time allows. Threads keep their last line.
+// only in set-up and in instrumented steps, and only until it has used up its time for lines. Afterwards, events still
+// carry the last line of their thread.
 func (c *Context) LinesFollowed(k uint32) bool {
 	if int(k) >= len(c.span) {
 		k = uint32(len(c.span) - 1)
@@ -262,8 +264,8 @@ func (c *Context) LinesFollowed(k uint32) bool {
 	return c.linesFollowedIn(&c.rank.Steps.Spans[c.span[k]])
 }
 
-// linesFollowedIn reports whether lines were followed to the end of a span. If following ended within it, other
-// threads may have kept their last lines.
+// linesFollowedIn reports whether the agent followed lines until the end of a span. If it stopped within the span,
+// later events may carry an old line of their thread.
 func (c *Context) linesFollowedIn(s *steps.Span) bool {
 	if !c.saysLines {
 		return c.rank.Untimed || c.instrumented(s)
@@ -292,5 +294,5 @@ func (c *Context) pausedIn(s *steps.Span) bool {
 	return s.BeginK < n && c.paused[s.BeginK] || s.EndK > s.BeginK && s.EndK <= n && c.paused[s.EndK-1]
 }
 
-// Tags are the rank's tags in order of k.
+// Tags returns the rank's tags in order of k.
 func (c *Context) Tags() []spool.Tag { return c.tags }
