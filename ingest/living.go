@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// living lists the processes behind the live journals of a spool folder that still run.
+// living lists the processes that are still running among those that write the live journals of a spool folder.
 func living(dir string) ([]int, error) {
 	paths, err := spool.LiveJournals(dir)
 	if err != nil {

@@ -2,6 +2,6 @@
 
 package ingest
 
-// alive reports no process as living, since this system cannot tell. Runs are recorded on Unix and are copied elsewhere
-// after they have ended.
+// alive returns false, since dpsight does not check processes on this system. Runs are recorded on Unix, and copied to
+// other systems after they have ended.
 func alive(int) bool { return false }

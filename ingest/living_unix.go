@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// alive reports whether a process has this number. Another process may have the number by now: then a journal stays
-// unsealed, which loses nothing.
+// alive reports whether a process with this id is running. Another process may have got the id meanwhile. Then a
+// journal stays unsealed, but no data is lost.
 func alive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)

@@ -9,8 +9,8 @@ import (
 
 // markPhases makes marks for the phases of a snapshot's device, in the form that recordings have. markPhases adds the
 // marks to the journal after the marks of earlier devices, and gives each event the last mark before it. The device
-// number serves as the thread. The phases of a snapshot only name moments. Stacks and lives say what a block is for, so
-// no rule depends on these phases.
+// number serves as the thread. The phases of a snapshot only name moments: rules find the categories of its blocks from
+// stacks and lives, and do not use these phases.
 func markPhases(rec *recording, found []annotations.Interval, marked *spool.Journal) *steps.Result {
 	if len(found) == 0 {
 		return steps.Derive(nil, nil)

@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// dtype is what the tensors that were tagged in an allocation are made of.
+// dtype is the data type of the tensors that were tagged in an allocation.
 type dtype struct {
 	of    spool.DType // 0 = no tag says
 	mixed bool        // tags of several dtypes

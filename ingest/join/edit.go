@@ -1,6 +1,6 @@
 package join
 
-// sequence is what events do, and the sizes of their blocks.
+// sequence has the actions of a sequence of events, and the sizes of the events' blocks.
 type sequence struct {
 	of   []action
 	size []int64
@@ -8,8 +8,9 @@ type sequence struct {
 
 func (s sequence) part(from, to int) sequence { return sequence{s.of[from:to], s.size[from:to]} }
 
-// same reports whether two events can match. With factors, their sizes must differ by one of them. Blocks that come
-// from another unit or go into one are exempt, since they may have the size of another batch.
+// same reports whether two events can match. If factors is not nil, their sizes must differ by one of these factors.
+// Blocks that come from another unit or pass into another unit are exempt, since they may have the size of another
+// batch.
 func same(a, b *sequence, i, k int, factors factors) bool {
 	switch {
 	case a.of[i] != b.of[k]:
@@ -20,8 +21,8 @@ func same(a, b *sequence, i, k int, factors factors) bool {
 	return factors[factor(a.size[i], b.size[k])] > 0
 }
 
-// shortest finds a shortest edit from b to a (Myers 1986): for each event of a its place in b, from 1, or 0 = none. nil
-// = the edit is too long, or maxWork is used up.
+// shortest finds a shortest edit from b to a (Myers 1986). It returns, for each event of a, its place in b, from 1, or
+// 0 if it has none. shortest returns nil if the edit is too long, or if maxWork is used up.
 func (p *partMatcher) shortest(a, b sequence, factors factors) []int32 {
 	p.buffer.places = grown(p.buffer.places, len(a.of))
 	places := p.buffer.places
@@ -44,7 +45,8 @@ func (p *partMatcher) shortest(a, b sequence, factors factors) []int32 {
 	return places
 }
 
-// middle matches two stretches that have neither a beginning nor an end in common. shift is added to places.
+// middle matches two stretches after their common beginnings and ends have been removed. shift is added to the places
+// in the result.
 func (p *partMatcher) middle(a, b sequence, places []int32, shift int32, factors factors) bool {
 	n, m := len(a.of), len(b.of)
 	if n == 0 || m == 0 {
@@ -82,7 +84,7 @@ func (p *partMatcher) middle(a, b sequence, places []int32, shift int32, factors
 	return false
 }
 
-// backtrack reads the edit of d steps from the furthest places before each step.
+// backtrack reconstructs an edit of d steps from the furthest places that were reached before each step.
 func backtrack(trace []int32, d, x, y int, places []int32, shift int32) {
 	for ; d > 0; d-- {
 		before := trace[(d-1)*(d-1) : d*d] // of diagonals -(d-1)..d-1

@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// facts are what every pass may look up about one device. facts are found before the first pass, and no pass changes
-// them.
+// facts is the data about one device that all passes may look up. It is computed before the first pass, and no pass
+// changes it.
 type facts struct {
 	context *Context   // what holds at each mark
 	marks   *positions // where each mark lies among the events
@@ -17,7 +17,7 @@ type facts struct {
 	births  []birth          // by allocation
 }
 
-// birth is where an allocation was made.
+// birth says in which span and module an allocation was made.
 type birth struct {
 	span   int32 // in the rank's spans
 	module uint32
@@ -30,8 +30,8 @@ func newFacts(c *Context, d Device) *facts {
 	return f
 }
 
-// findBirths looks up where each allocation was made. The phase comes from the highest mark so far. The module
-// comes from the last mark of the allocation's own thread, if the phase is still the same.
+// findBirths finds the span and module in which each allocation was made. The phase comes from the highest mark so far.
+// The module comes from the last mark of the thread that made the allocation, if the phase is still the same.
 func findBirths(f *facts) []birth {
 	births := make([]birth, len(f.allocs))
 	spans := f.context.rank.Steps.Spans
@@ -60,23 +60,23 @@ func (f *facts) untraced(alloc int) bool {
 	return seq == 0 || f.actions[seq-1] == schemas.ActionGap
 }
 
-// birthMark is the mark that the event of a traced allocation's birth carries.
+// birthMark returns the mark that a traced allocation's event carries.
 func (f *facts) birthMark(alloc int) uint32 {
 	return f.context.markOf(f.device.Events, int(f.allocs[alloc].AllocSeq)-1)
 }
 
-// birthSpan is the span that an allocation was made in.
+// birthSpan returns the span in which an allocation was made.
 func (f *facts) birthSpan(alloc int) *steps.Span {
 	return &f.context.rank.Steps.Spans[f.births[alloc].span]
 }
 
-// family is the family of the phase that an allocation was made in.
+// family returns the family of the phase in which an allocation was made.
 func (f *facts) family(alloc int) family { return families[f.birthSpan(alloc).Under] }
 
 // never stands for an event after the last possible one.
 const never = 1<<62 - 1
 
-// endOf makes the event at an end comparable: 0, which means no end, becomes [never].
+// endOf returns seq, or [never] if seq is 0, which means that there is no end. So ends can be compared.
 func endOf(seq int64) int64 {
 	if seq == 0 {
 		return never
@@ -84,11 +84,11 @@ func endOf(seq int64) int64 {
 	return seq
 }
 
-// end is the event from which on an allocation counts no longer.
+// end returns the event from which on an allocation no longer counts as allocated.
 func (f *facts) end(alloc int) int64 { return endOf(f.allocs[alloc].FreeRequestedSeq) }
 
-// instrumentedPeak is the first event of the peak's height that lies in an instrumented step or in set-up; nil if only
-// bare steps reach it.
+// instrumentedPeak returns the first event in set-up or in an instrumented step at which the allocated is as high as
+// the peak. It returns nil if only bare steps reach the peak.
 func instrumentedPeak(f *facts) *int64 {
 	r := f.device.Replay
 	spans := f.context.rank.Steps.Spans

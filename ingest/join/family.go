@@ -34,8 +34,8 @@ var families = map[string]family{
 	schemas.PhaseSetupOptimizer: setupOptimizerFamily,
 }
 
-// recorded is the family as every step shows it. Only instrumented steps mark recompute; in the others it is a part of
-// backward.
+// recorded returns the family that the marks of any step show. Only instrumented steps mark recompute; in bare steps
+// recompute is a part of backward.
 func (f family) recorded() family {
 	if f == recomputeFamily {
 		return backwardFamily

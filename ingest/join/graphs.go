@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// graphs tell when autograd's graphs were made and given up.
+// graphs says when autograd's graphs were made and when backward runs freed them.
 type graphs struct {
 	f        *facts
 	releases []release // in order
@@ -24,10 +24,10 @@ type call struct {
 	model uint64
 }
 
-// pass is the events of one phase.
+// pass is the range of events of one phase in a step.
 type pass struct{ step, begin, end int64 }
 
-// release is the end of a backward run that gave up its graph.
+// release is the end of a backward run that freed its graph.
 type release struct {
 	seq        int64
 	step       int64
@@ -64,8 +64,9 @@ func findGraphs(f *facts) *graphs {
 	return g
 }
 
-// keptFrom returns the state from which on an output of mark k is kept by the script and is no result any more: the
-// model that was called last at mark k has been called again, and that call's pass is over. never = not yet.
+// keptFrom returns the event from which on an output of mark k counts as kept by the script and no longer as a result:
+// the model that was called last at mark k has been called again, and the pass of that call has ended. It returns never
+// if that did not happen.
 func (g *graphs) keptFrom(k uint32) int64 {
 	c := g.f.context
 	called := g.called[c.thread[min(int(k), len(c.thread)-1)]]
@@ -82,8 +83,9 @@ func (g *graphs) keptFrom(k uint32) int64 {
 	return g.f.marks.seqAt(c.groupEnd[c.rank.Steps.Spans[span].Group])
 }
 
-// give ends the ownership of a model that returned an allocation as a result at mark k, if the script kept it
-// beyond the model's next call. The owners that received the result, such as a loss, had it for the same time.
+// give ends the hold of the owner outputs on an allocation that a model returned at mark k, if the script kept it
+// beyond the model's next call. It also ends, at the same event, the hold of owners that received the result, such as a
+// loss.
 func (g *graphs) give(owners []owner, k uint32) {
 	kept := g.keptFrom(k)
 	for i := range owners {
@@ -101,10 +103,10 @@ func (g *graphs) give(owners []owner, k uint32) {
 	}
 }
 
-// givenUp returns the state from which on an untagged allocation of forward is no activation any more: the graph
-// that it may have belonged to is gone, but the allocation lives. An allocation that dies inside a backward run was
-// held by the graph until then, whichever runs ended before. A generator's activations, for example, outlive the
-// discriminator's backward.
+// givenUp returns the event from which on an untagged allocation of forward is no longer an activation: the graph to
+// which it may have belonged was freed, but the allocation is still live. If a backward run frees the allocation, the
+// graph held it until then, even if other backward runs ended before. A generator's activations, for example, outlive
+// the discriminator's backward.
 func (g *graphs) givenUp(alloc int) int64 {
 	end := g.f.end(alloc)
 	if g.inBackward(end) {
@@ -123,8 +125,8 @@ func (g *graphs) givenUp(alloc int) int64 {
 	return last
 }
 
-// unseen reports whether the forward pass of a bare step made an allocation, so that nothing recorded what its
-// graph held.
+// unseen reports whether the forward pass of a bare step made an allocation. The recording then does not show whether
+// the graph held the allocation.
 func (g *graphs) unseen(alloc int) bool {
 	return g.f.family(alloc) == forwardFamily && !g.f.context.instrumented(g.f.birthSpan(alloc))
 }
@@ -134,9 +136,9 @@ func (g *graphs) inBackward(seq int64) bool {
 	return n < len(g.backward) && g.backward[n].begin < seq
 }
 
-// heldFrom returns the state from which on a graph, or a hook, held what was found in it at mark k. That state is the
-// given one or the beginning of the step's first forward pass that ends after it, whichever is later. The graph's nodes
-// themselves have no time.
+// heldFrom returns the event from which on a graph, or a hook, held the tensors that were found in it at mark k. This
+// is the given event, or the beginning of the step's first forward pass that ends after it, whichever is later. The
+// graph's nodes themselves have no time.
 func (g *graphs) heldFrom(k uint32, after int64) int64 {
 	f := g.f
 	step := f.context.rank.Steps.Spans[f.context.span[min(int(k), len(f.context.span)-1)]].Step

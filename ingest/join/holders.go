@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// holder is the keeper of an allocation that one search found.
+// holder is the holder of an allocation that one search found.
 type holder struct {
 	alloc int32
 	look  int32 // in the rank's looks
@@ -17,11 +17,11 @@ type holder struct {
 	view  int64 // bytes that the tensors show; 0 = all
 }
 
-// needsNoHolder lists the categories that already say who keeps a block.
+// needsNoHolder lists the categories that already say what keeps a block.
 var needsNoHolder = []categoryIndex{parameters, index(schemas.Buffers), gradients, optimizerState}
 
-// findHolders finds the allocations that looks for holders name. An allocation that outlives a step, and that no
-// complete look at its end finds, is kept by C++ only.
+// findHolders finds the allocations that the agent's searches for holders name. If an allocation outlives a step, and a
+// complete search at the step's end does not find it, only C++ keeps it.
 func findHolders(f *facts, owners lists[owner]) (found []holder) {
 	looks := f.context.rank.Holders
 	if len(looks) == 0 {
@@ -68,8 +68,8 @@ func findHolders(f *facts, owners lists[owner]) (found []holder) {
 	return found
 }
 
-// A nativeFinder finds the allocations that live after an event and that no look has reported. Callers must ask
-// about events in rising order.
+// A nativeFinder finds the allocations that are live just after an event and that no search has reported. Callers must
+// ask about events in rising order.
 type nativeFinder struct {
 	facts *facts
 	told  []bool  // by allocation
@@ -94,7 +94,7 @@ func (n *nativeFinder) appendAt(found []holder, look int32, seq int64, owners li
 	return found
 }
 
-// keeperIsKnown reports whether the category of an allocation just after an event says who keeps it.
+// keeperIsKnown reports whether the category of an allocation just after an event says what keeps the allocation.
 func keeperIsKnown(owners []owner, seq int64) bool {
 	return slices.ContainsFunc(owners, func(o owner) bool {
 		return slices.Contains(needsNoHolder, o.category) && o.begin <= seq && endOf(o.end) > seq
@@ -108,7 +108,7 @@ func countHolders(looks []spool.HoldersInfo) (n int) {
 	return n
 }
 
-// Holders are the rows of holders.parquet.
+// Holders returns the rows of holders.parquet.
 func (r *Result) Holders() []schemas.Holder {
 	rows := make([]schemas.Holder, 0, len(r.holders))
 	for i := range r.holders {

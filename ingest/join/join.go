@@ -6,21 +6,22 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Device is one device of a rank. Without events (a bare run) Events and Replay are nil.
+// Device is the input about one device of a rank. In a bare run, which has no events, Events and Replay are nil.
 type Device struct {
 	Device      int32
 	Events      *schemas.EventColumns
 	Replay      *replay.Result
 	Checkpoints []schemas.Checkpoint
-	// Survivors are the stacks of blocks that the allocator still had at the end, by address, for those that are older
-	// than the events; nil = the allocator's list has no stacks.
+	// Survivors has, by address, the stacks of the blocks in the allocator's last list. They are needed for blocks that
+	// are older than the events. Survivors is nil if the list has no stacks.
 	Survivors map[uint64]uint32
-	// Meanings are the meanings of the stacks, by stack id, for recordings that have stacks instead of marks. nil =
-	// the recording has marks.
+	// Meanings has the meanings of the stacks, by stack id, for recordings that have stacks instead of marks. Meanings
+	// is nil if the recording has marks.
 	Meanings []stackrules.Meaning
 }
 
-// Result is what the join found on one device. A Result's methods make the rows of the tables.
+// Result has the owners, data types, lines and holders that the join found on one device. Its methods make the rows of
+// the tables.
 type Result struct {
 	facts  *facts
 	owners lists[owner] // owners of each allocation in order of precedence
@@ -35,8 +36,9 @@ type Result struct {
 	InstrumentedPeakSeq *int64 // see [schemas.DeviceVerdict]
 }
 
-// Join joins the devices of a rank. unbound is the number of tags whose address no traced block of any device ever had.
-// unbound leaves out tags that were made while events were lost, since their blocks may have come and gone unseen.
+// Join finds the owners of the blocks on all devices of a rank. unbound is the number of tags whose address no traced
+// block of any device had. unbound leaves out tags that were made while events were lost, since their blocks may have
+// been allocated and freed without an event.
 func Join(c *Context, devices []Device) (results []*Result, unbound int64) {
 	known := make([]bool, len(c.tags)) // by tag: some device had its address
 	var losses []markRange
@@ -57,7 +59,7 @@ func Join(c *Context, devices []Device) (results []*Result, unbound int64) {
 	return results, unbound
 }
 
-// joinDevice runs the passes, each over what those before it found.
+// joinDevice runs the passes of the join on one device, in order. Each pass uses the results of the passes before it.
 func joinDevice(c *Context, d Device, known []bool) *Result {
 	f := newFacts(c, d)
 	graphs := findGraphs(f)
@@ -82,7 +84,7 @@ func joinDevice(c *Context, d Device, known []bool) *Result {
 		InstrumentedPeakSeq: instrumentedPeak(f)}
 }
 
-// StepAt is the step that an event lies in, or -1.
+// StepAt returns the step in which an event lies, or -1 if it lies before the first step.
 func (r *Result) StepAt(seq int64) int64 {
 	if r.facts.marks == nil {
 		return -1

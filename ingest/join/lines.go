@@ -1,7 +1,7 @@
 package join
 
-// findLines finds the line of the script that asked for each allocation, 0 = the line is not known. Allocations of
-// steps in which lines are not followed have the lines of their matches.
+// findLines finds the line of the script that requested each allocation; 0 = not known. An allocation of a step in
+// which the agent did not follow lines takes the line of its match.
 func findLines(f *facts, m *matches) []uint32 {
 	if len(f.device.Events.Line) == 0 {
 		return nil

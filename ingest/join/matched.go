@@ -1,7 +1,7 @@
 package join
 
-// ownLikeMatches gives allocations of bare steps the owners of their matches, and prefetched batches the owners of
-// theirs. The rules fill the rest.
+// ownLikeMatches gives allocations of bare steps the owners of their matches, and prefetched batches the owners of the
+// batches that match them. The rules decide for the remaining parts of their lives.
 func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owner] {
 	if r.matches.matchByAlloc == nil && r.matches.prefetch.matchByAlloc == nil {
 		return owners
@@ -26,8 +26,9 @@ func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owne
 	})
 }
 
-// ownLike appends one owner of the match to all, an allocation's owners. seen are owners that a later instrumented
-// step observed itself. Evidence by tag becomes evidence by lifetime. A rule keeps its own evidence.
+// ownLike appends one owner of an allocation's match to all, the allocation's owners. seen are owners of the allocation
+// that a later instrumented step observed. The match's evidence by tag becomes evidence by lifetime. The evidence of a
+// rule stays as it is.
 func ownLike(r *rules, all, seen []owner, o owner, alloc, match int) []owner {
 	m, a := r.matches, &r.f.allocs[alloc]
 	al := m.alignments[m.alignment[alloc]]

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// owner is one ownership of one allocation, in compact form. An ownership holds just after the events from begin on, up
-// to but not including end.
+// owner is one owner of one allocation, in compact form. The owner holds the allocation just after each event from
+// begin up to, but not including, end.
 type owner struct {
 	alloc      int32
 	category   categoryIndex
@@ -20,7 +20,7 @@ type owner struct {
 	begin, end int64 // end 0 = to the end of recording
 }
 
-// evidence is how an ownership is known: a place in evidences.
+// evidence says how an owner is known, as an index in evidences.
 type evidence uint8
 
 const (
@@ -32,13 +32,13 @@ const (
 
 var evidences = [...]schemas.Evidence{schemas.Tagged, schemas.Lifetime, schemas.ByStack, schemas.ByPhase}
 
-// lists holds one list for each allocation, all in one piece.
+// lists has one list for each allocation. All lists lie in a single slice.
 type lists[T any] struct {
 	all   []T
 	first []int32 // by allocation; one more at the end
 }
 
-// listsOf builds the lists of n allocations in order. add appends the list of one allocation to what there is.
+// listsOf builds the lists of n allocations in order. add appends the list of one allocation to the slice of all lists.
 func listsOf[T any](n, capacity int, add func(all []T, alloc int) []T) lists[T] {
 	l := lists[T]{make([]T, 0, capacity), make([]int32, n+1)}
 	for alloc := range n {
@@ -48,7 +48,7 @@ func listsOf[T any](n, capacity int, add func(all []T, alloc int) []T) lists[T] 
 	return l
 }
 
-// of is the list of one allocation.
+// of returns the list of one allocation.
 func (l *lists[T]) of(alloc int) []T { return l.all[l.first[alloc]:l.first[alloc+1]] }
 
 // sortByPrecedence puts the owners of each allocation in the order in which their categories count.

@@ -7,23 +7,23 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// If no instrumented step does the same as a bare one, parts of it may. A unit is one forward-backward pair. The units
-// of the bare step are compared with those of another step: the first with the first, the last with the last, and the
-// ones between with the ones between, since a logical batch may have more physical ones than another. Within two units
-// the shortest edit from one to the other matches the events. The first such edit ignores the events' sizes, since
-// sizes are what differs. An event is compared by its action, by its phase, and by where its block begins or ends.
+// If no instrumented step does the same as a bare step, parts of one may. A unit is one forward-backward pair. The
+// units of the bare step are compared with the units of another step: the first with the first, the last with the last,
+// and the middle ones with middle ones, since a logical batch may have more physical batches than another. Within two
+// units the shortest edit from one to the other matches the events. The first edit ignores the events' sizes, since
+// they may all differ. Two events are compared by their actions, their phases, and where their blocks begin or end.
 
 const (
-	// neighbours is the number of instrumented steps on either side that a bare step is compared with.
+	// neighbours is the number of instrumented steps before and after a bare step with which the bare step is compared.
 	neighbours = 4
-	// maxEdits bounds how much two units may differ.
+	// maxEdits is the largest length of an edit between two units.
 	maxEdits = 400
-	// maxWork bounds the comparisons for one device of a rank, over all its steps. Past maxWork, parts of steps are not
-	// compared any more. So what matches a step depends on the work that earlier steps took.
+	// maxWork is the largest number of comparisons for one device of a rank, over all its steps. Past maxWork, parts of
+	// steps are no longer compared. So whether a step has matches may depend on the work that earlier steps took.
 	maxWork = 400_000_000
 )
 
-// partMatcher compares steps part by part.
+// partMatcher compares steps unit by unit.
 type partMatcher struct {
 	actions map[int]*stepActions // by step
 	spare   []*stepActions
@@ -37,7 +37,7 @@ type partMatcher struct {
 	work int
 }
 
-// forget gives up the actions of a step.
+// forget frees the actions of a step for reuse.
 func (m *partMatcher) forget(i int) {
 	if t := m.actions[i]; t != nil {
 		m.spare = append(m.spare, t)
@@ -45,9 +45,9 @@ func (m *partMatcher) forget(i int) {
 	delete(m.actions, i)
 }
 
-// stepsWithSharedParts aligns step i with the instrumented steps in which its allocations have matches. The step
-// with the most matches comes first, and others supply what it lacks. A step in which fewer than half of the
-// allocations have a match does not count.
+// stepsWithSharedParts aligns step i with the instrumented steps in which its allocations have matches. The step with
+// the most matches comes first, and further steps supply matches that it lacks. A step in which fewer than half of the
+// allocations have a match is not used.
 func (s *stepMatcher) stepsWithSharedParts(i int) []*alignment {
 	first := s.firstAfter(s.at[i].from)
 	left := s.firstAfter(s.at[i].to) - first // allocations without a match so far
@@ -70,7 +70,7 @@ func (s *stepMatcher) stepsWithSharedParts(i int) []*alignment {
 		allocs := s.parts.buffer.allocs[:0]
 		al.pairAllocs(s, func(p matchedPair) { allocs = append(allocs, p.alloc-first) })
 		s.parts.buffer.allocs = allocs
-		// A step that is not taken does not hide the same allocations of the steps behind it.
+		// A step that is not used must not mark its matches as known, so that the next steps can supply them.
 		if 2*len(allocs) < births || !slices.ContainsFunc(allocs, func(a int) bool { return !known[a] }) {
 			continue
 		}
@@ -113,7 +113,7 @@ func (s *stepMatcher) align(i, o int) *alignment {
 	return al
 }
 
-// counterpart returns which of m units the unit i of n is compared with.
+// counterpart returns with which of m units unit i of n units is compared.
 func counterpart(i, n, m int) int {
 	switch {
 	case i == n-1:
@@ -124,7 +124,8 @@ func counterpart(i, n, m int) int {
 	return min(i, max(m-2, 0))
 }
 
-// mapUnits finds the place of each event of a in the unit of b that its own unit is compared with; -1 = none.
+// mapUnits finds, for each event of a, its place in the unit of b with which the event's unit is compared. The function
+// against returns that unit; -1 = none.
 func (m *partMatcher) mapUnits(a, b *stepActions, against func(int) int) *unitMap {
 	out := &unitMap{reached: make([]int32, len(a.of)), units: make([]unitPair, len(a.units))}
 	for u := range a.units {
@@ -146,9 +147,9 @@ func (m *partMatcher) mapUnits(a, b *stepActions, against func(int) int) *unitMa
 	return out
 }
 
-// edit returns, for each event of one unit, its place in the other from 1, or 0; nil = they are too different. If
-// the units differ, sizes count after all: a first edit finds the factors by which sizes differ, and a second one
-// keeps to these.
+// edit returns, for each event of unit u, its place in unit v, from 1, or 0 if it has none. edit returns nil if the
+// units are too different. If the units differ, a first edit finds the factors by which sizes differ, and a second edit
+// allows only these factors.
 func (m *partMatcher) edit(a *stepActions, u *unit, b *stepActions, v *unit) []int32 {
 	x, y := a.sequence(u), b.sequence(v)
 	if u.hash == v.hash {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// positions tell where the marks of a rank lie among the events of a device.
+// positions says where the marks of a rank lie among the events of a device.
 type positions struct {
 	before []int32     // by mark: the number of events before the mark
 	last   []int32     // by mark: the last event that carries the mark; 0 = none
@@ -15,14 +15,14 @@ type positions struct {
 	events int64
 }
 
-// markRange is the marks first to last.
+// markRange is a range of marks, from first to last.
 type markRange struct{ first, last uint32 }
 
-// lossesOf returns the times in which a block of a device may have come and gone without an event while its thread went
-// on and tagged it. Each lasts from the last events taken, or from the beginning, to the end of the drain that took the
-// allocator's own list instead. Between two drains of a window, events were lost by accident. Before a later window,
-// events were lost from the previous window's last drain on, since recording only ends with the mark that ends that
-// window.
+// lossesOf returns the ranges of marks in which a device's events were lost, so that a tagged block may have been
+// allocated and freed without an event. A range begins after the last drain with events, or at the beginning. It ends
+// with the drain that took the allocator's own list instead. Between two drains of a window, events were lost by
+// accident. Before a later window, events were lost from the previous window's last drain on, since recording only ends
+// with the mark that ends that window.
 func lossesOf(c *Context, checkpoints []schemas.Checkpoint) []markRange {
 	var all []markRange
 	recorded := uint32(0) // the drain that took the last events
@@ -37,8 +37,8 @@ func lossesOf(c *Context, checkpoints []schemas.Checkpoint) []markRange {
 	return all
 }
 
-// locateMarks finds the position of every mark. An event carries the last mark of its thread, so mark k lies before the
-// first event that carries mark k or a later one.
+// locateMarks finds the position of each mark among the events. An event carries the last mark of its thread, so mark k
+// lies before the first event that carries mark k or a later mark.
 func locateMarks(c *Context, d Device) *positions {
 	n := len(c.span)
 	p := &positions{before: make([]int32, n), last: make([]int32, n), events: int64(d.Events.Len())}
@@ -63,7 +63,7 @@ func locateMarks(c *Context, d Device) *positions {
 	return p
 }
 
-// seqAt is the last event before mark k. The state at mark k is the one just after that event.
+// seqAt returns the last event before mark k. The state at mark k is the state just after that event.
 func (p *positions) seqAt(k uint32) int64 {
 	if int(k) >= len(p.before) {
 		return p.events
@@ -71,7 +71,7 @@ func (p *positions) seqAt(k uint32) int64 {
 	return int64(p.before[k])
 }
 
-// losingAt reports whether a block that lived at mark k may have come and gone without an event.
+// losingAt reports whether a block that was live at mark k may have been allocated and freed without an event.
 func (p *positions) losingAt(k uint32) bool { return inRanges(p.losses, k) }
 
 // inRanges reports whether mark k is in one of the ranges.
@@ -79,7 +79,7 @@ func inRanges(all []markRange, k uint32) bool {
 	return slices.ContainsFunc(all, func(r markRange) bool { return r.first <= k && k <= r.last })
 }
 
-// markOf is the mark that event i (from 0) carries, or 0 if the journal has no such mark.
+// markOf returns the mark that event i (from 0) carries, or 0 if the journal does not have that mark.
 func (c *Context) markOf(events *schemas.EventColumns, i int) uint32 {
 	if m := events.Mark[i]; int(m) < len(c.span) {
 		return m

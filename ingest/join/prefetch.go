@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A batch may be prefetched: made in the step before the one whose model takes it. If that step is bare, no tag says
-// that the block is a batch. If the same block was made for an instrumented step, that step's tag says that the block
-// is a batch.
+// A batch may be prefetched: made in the step before the step whose model uses it. If the step that uses the batch is
+// bare, no tag says that the block is a batch. But if the corresponding block was made for an instrumented step, a tag
+// of that step says so.
 
 // prefetch matches the allocations of two kinds of steps: steps before a bare step with steps before an
 // instrumented one.
@@ -17,13 +17,13 @@ type prefetch struct {
 	by           map[int64]shift // by step that a bare one follows
 }
 
-// shift describes how the batches that a step prefetched are used.
+// shift describes where, in the following step, the batches are used that a step prefetched.
 type shift struct {
 	events int32 // by how many program events the step lies behind its match
 	end    int32 // the last program event of the step after the match, if the bare step does the same; else 0
 }
 
-// look aligns step i, which a bare one follows, with one that an instrumented one follows.
+// look aligns step i, which a bare step follows, with a step that an instrumented step follows.
 func (p *prefetch) look(s *stepMatcher, i int) {
 	al := s.sameOrScaledStep(i, s.beforeByHash)
 	if al == nil {
@@ -55,8 +55,8 @@ func findPrefetched(f *facts, tags lists[boundTag], tagged lists[owner], m *matc
 
 func isPrefetched(prefetched []bool, alloc int) bool { return prefetched != nil && prefetched[alloc] }
 
-// givenInLaterStep reports whether the first tag that says that an allocation is an input was made after the step that
-// it was made in.
+// givenInLaterStep reports whether the first tag that calls an allocation an input was made after the step in which the
+// allocation was made.
 func givenInLaterStep(f *facts, alloc int, tags []boundTag) bool {
 	for _, b := range tags {
 		if t := &f.context.tags[b.tag]; t.Kind == spool.TagInput && !t.Untag {
@@ -67,7 +67,7 @@ func givenInLaterStep(f *facts, alloc int, tags []boundTag) bool {
 }
 
 // ownPrefetched appends the owners of a prefetched batch to all. A prefetched batch has the owners that its tags prove,
-// an owner as input, and the owners that its match has in the step that takes it.
+// an owner with the category inputs, and the owners that its match has in the step that uses the match.
 func ownPrefetched(r *rules, all []owner, owners lists[owner], alloc int) []owner {
 	m, first, own := &r.matches.prefetch, len(all), owners.of(alloc)
 	a, p := &r.f.allocs[alloc], r.matches.program
@@ -101,7 +101,8 @@ func ownPrefetched(r *rules, all []owner, owners lists[owner], alloc int) []owne
 	return r.fill(all, first, alloc)
 }
 
-// appendWithin appends an owner that was copied from a match if it lies within the allocation's own life.
+// appendWithin appends an owner that was copied from a match if the owner's events lie within the allocation's own
+// life.
 func appendWithin(all []owner, o owner, free int64) []owner {
 	if o.begin < endOf(o.end) && endOf(o.end) <= endOf(free) {
 		return append(all, o)

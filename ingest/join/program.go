@@ -2,8 +2,9 @@ package join
 
 import "github.com/dpsight/dpsight/schemas"
 
-// program numbers the events that the program caused: allocations, requests to free, and gaps, which hide some. Only
-// program events repeat from step to step. The allocator decides when segments come and go and when frees complete.
+// program numbers the program events: allocations, requests to free, and gaps, which hide program events. Only program
+// events repeat from step to step. All other events depend on the allocator, which decides when to reserve and release
+// segments and when frees complete.
 type program struct {
 	number []int32 // by event: the number of program events up to it
 	seq    []int32 // by number: its event
@@ -20,7 +21,7 @@ func newProgram(actions []schemas.Action) *program {
 	return p
 }
 
-// stretch is the program events of one step: those after from, up to and with to.
+// stretch is a range of program events, such as those of one step: the events after from, up to and including to.
 type stretch struct{ from, to int32 }
 
 func (s stretch) len() int { return int(s.to - s.from) }
@@ -41,8 +42,8 @@ const newHash hash = 14695981039346656037
 
 func (h hash) add(n uint64) hash { return (h ^ hash(n)) * 1099511628211 }
 
-// freedAt is the program event that frees an allocation, or the first one after the step if the allocation outlives the
-// step.
+// freedAt returns the program event that frees an allocation, or the first program event after the step if the
+// allocation outlives the step.
 func (p *program) freedAt(free int64, to int32) int32 {
 	if free == 0 || p.number[free] > to {
 		return to + 1
@@ -50,8 +51,8 @@ func (p *program) freedAt(free int64, to int32) int32 {
 	return p.number[free]
 }
 
-// at returns the event that is as far behind program event n as event seq is behind the program event before it.
-// The allocator's own events lie between program events.
+// at returns the event that lies as many events after program event n as event seq lies after the program event before
+// seq. Events of the allocator itself lie between program events.
 func (p *program) at(n int32, seq int64) int64 {
 	n = min(n, int32(len(p.seq)-1))
 	next := int64(len(p.number))
@@ -61,5 +62,5 @@ func (p *program) at(n int32, seq int64) int64 {
 	return min(int64(p.seq[n])+seq-int64(p.seq[p.number[seq]]), next-1)
 }
 
-// later returns the event that is the given number of program events after another.
+// later returns the event that lies the given number of program events after event seq.
 func (p *program) later(seq int64, events int32) int64 { return p.at(p.number[seq]+events, seq) }

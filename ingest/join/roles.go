@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// role is a rule that gives a module its role, by its class, its own name, or a name anywhere in its path.
+// role is a rule that gives a module its role by the module's class, by its last name, or by any name in its path.
 type role struct {
 	name  string
 	class []string // parts of the class, lower case
@@ -15,7 +15,7 @@ type role struct {
 	path  []string // parts of any name in the path
 }
 
-// roles are tried in order. A norm inside an attention block is a norm, a projection there is attention.
+// roles are tried in order. A norm inside an attention block is a norm, and a projection inside it is attention.
 var roles = []role{
 	{"lora", []string{"lora"}, nil, []string{"lora_"}},
 	{"norm", []string{"norm"}, nil, nil},
@@ -27,7 +27,7 @@ var roles = []role{
 		[]string{"mlp", "ffn", "feed_forward"}},
 }
 
-// Role is the role of a module, by its class and dotted path.
+// Role returns the role of a module with a class and a dotted path.
 func Role(class, path string) string {
 	class, path = strings.ToLower(class), strings.ToLower(path)
 	names := strings.Split(path, ".")
@@ -54,7 +54,7 @@ func Role(class, path string) string {
 	return "other"
 }
 
-// Modules are the rows of modules.parquet; if a module was recorded again, the last record counts.
+// Modules returns the rows of modules.parquet. If a module was recorded several times, the last record counts.
 func Modules(runID string, rank int32, infos []spool.ModuleInfo) []schemas.Module {
 	at := map[uint32]int{}
 	var rows []schemas.Module

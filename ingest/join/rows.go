@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Allocations returns the rows of allocations.parquet. Allocations makes the rows one by one, since rows of strings
-// take five times the memory of the join's own data.
+// Allocations returns the rows of allocations.parquet. Allocations makes the rows one by one, since all rows together
+// would take five times the memory of the join's own data.
 func (r *Result) Allocations() iter.Seq[schemas.Allocation] {
 	f, events := r.facts, r.facts.device.Events
 	return rowsOf(len(f.allocs), func(i int) schemas.Allocation {
@@ -39,7 +39,7 @@ func (r *Result) Allocations() iter.Seq[schemas.Allocation] {
 	})
 }
 
-// Owners are the rows of owners.parquet, made one by one.
+// Owners returns the rows of owners.parquet, and makes them one by one.
 func (r *Result) Owners() iter.Seq[schemas.Owner] {
 	rank := r.facts.context.rank
 	return rowsOf(len(r.owners.all), func(i int) schemas.Owner {
@@ -51,7 +51,7 @@ func (r *Result) Owners() iter.Seq[schemas.Owner] {
 	})
 }
 
-// rowsOf are n rows that row makes.
+// rowsOf returns a sequence of n rows that the function row makes.
 func rowsOf[T any](n int, row func(i int) T) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for i := range n {
@@ -62,7 +62,7 @@ func rowsOf[T any](n int, row func(i int) T) iter.Seq[T] {
 	}
 }
 
-// Phases are the rows of phases.parquet: the rank's, with the bytes of this device.
+// Phases returns the rows of phases.parquet for the rank's phases, with the bytes of this device.
 func (r *Result) Phases() []schemas.Phase {
 	f, replayed := r.facts, r.facts.device.Replay
 	rows := make([]schemas.Phase, 0, len(f.context.times.Phases))
@@ -83,7 +83,7 @@ func (r *Result) Phases() []schemas.Phase {
 	return rows
 }
 
-// Steps are the rows of steps.parquet: the rank's, with the bytes of this device.
+// Steps returns the rows of steps.parquet for the rank's steps, with the bytes of this device.
 func (r *Result) Steps() []schemas.Step {
 	f, replayed := r.facts, r.facts.device.Replay
 	rows := make([]schemas.Step, 0, len(f.context.times.Steps))
@@ -111,7 +111,8 @@ func (r *Result) Steps() []schemas.Step {
 	return rows
 }
 
-// checkpointAt is the drain between the end of a step at mark k and whatever comes next; nil if there was none.
+// checkpointAt returns the checkpoint of the drain that follows the end of a step at mark k, before the next step; nil
+// if there was no drain.
 func (f *facts) checkpointAt(k uint32) *schemas.Checkpoint {
 	if int(k) >= len(f.context.span) {
 		return nil

@@ -23,7 +23,7 @@ func libraryWorkspace(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: workspace, evidence: lifetime}, u.whole && u.workspace
 }
 
-// castOfWeight: autocast kept the block until its outermost context ended, and let go of it then.
+// castOfWeight: autocast kept the block until autocast's outermost context ended, and released it then.
 func castOfWeight(r *rules, u *unowned) (verdict, bool) {
 	if u.FreeRequestedSeq == 0 {
 		return verdict{}, false
@@ -37,13 +37,14 @@ func bornInDPCode(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: clipTemporaries, evidence: u.byLifetime()}, u.birth.dp || u.family == clipFamily
 }
 
-// lossTarget: the block is the tensor that a loss compares with. No call of a model takes it, so no tag says that it is
-// an input. A loss target was made outside every pass, and the loss's own node in the graph held it.
+// lossTarget: the block is the tensor with which a loss compares the model's output. No call of a model takes the
+// tensor, so no tag calls it an input. A loss target was made outside all passes, and the loss's node in the graph held
+// it.
 func lossTarget(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: inputs, evidence: lifetime}, u.lossTarget
 }
 
-// forwardTemporary: the block was made in a forward pass, recomputed or not, and freed inside it.
+// forwardTemporary: the block was made and freed inside a forward pass or a recompute.
 func forwardTemporary(_ *rules, u *unowned) (verdict, bool) {
 	switch u.family {
 	case forwardFamily, recomputeFamily, evalFamily:
@@ -52,13 +53,13 @@ func forwardTemporary(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{}, false
 }
 
-// keptOutput: a model gave the block as a result, and the script has kept it beyond the model's next call.
+// keptOutput: a model returned the block as a result, and the script has kept the block beyond the model's next call.
 func keptOutput(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: script, evidence: lifetime}, u.output && u.begin > u.AllocSeq
 }
 
-// activation: the block was made in a forward pass or in recompute, and outlives it. Once its graph is given up, or
-// autograd was seen to let go of it, the script holds the block, and it is no activation any more.
+// activation: the block was made in a forward pass or in recompute, and outlives it. Once its graph is freed, or an
+// untag says that autograd released the block, the script holds it and it is no longer an activation.
 func activation(r *rules, u *unowned) (verdict, bool) {
 	switch {
 	case u.inside || u.family != forwardFamily && u.family != recomputeFamily:
@@ -71,8 +72,8 @@ func activation(r *rules, u *unowned) (verdict, bool) {
 	return verdict{category: activations, evidence: lifetime, until: r.graphs.givenUp(u.alloc)}, true
 }
 
-// bornInBackward: the block is a gradient of an activation. A block of an unmatched bare step may be a kept gradient if
-// it outlives backward, and a hook's if hooks ran, which a bare step does not show.
+// bornInBackward: the block is a gradient of an activation. A block of an unmatched bare step may instead be a kept
+// gradient if it outlives backward, or belong to a hook, since a bare step does not show whether hooks ran.
 func bornInBackward(r *rules, u *unowned) (verdict, bool) {
 	v := verdict{category: activationGradients, evidence: u.byLifetime()}
 	switch {
@@ -84,8 +85,8 @@ func bornInBackward(r *rules, u *unowned) (verdict, bool) {
 	return v, u.family == backwardFamily
 }
 
-// bornInUpdate: the optimizer or the noise made the block. Such a block is optimizer state if it outlives the next step
-// too, or if the first step made it and nothing frees it.
+// bornInUpdate: the block was made by the optimizer or for noise. The block is optimizer state if it outlives the next
+// step too, or if the first step made it and nothing frees it.
 func bornInUpdate(r *rules, u *unowned) (verdict, bool) {
 	if u.family != updateFamily {
 		return verdict{}, false
@@ -103,7 +104,8 @@ func bornInUpdate(r *rules, u *unowned) (verdict, bool) {
 	return v, true
 }
 
-// bornInSetup: the block was made while the script loaded data, or made its model or optimizer, and outlives that.
+// bornInSetup: the block was made in a set-up phase, while the script loaded data or made its model or optimizer, and
+// outlives that phase.
 func bornInSetup(_ *rules, u *unowned) (verdict, bool) {
 	v := verdict{evidence: byPhase}
 	switch u.family {
@@ -119,8 +121,8 @@ func bornInSetup(_ *rules, u *unowned) (verdict, bool) {
 	return v, !u.inside
 }
 
-// bornInScript: the block was made in a recorded run, outside every pass and every call that sets something up: the
-// script's own code made it.
+// bornInScript: the block was made in a recorded run, outside all passes and set-up calls, so the script's own code
+// made it.
 func bornInScript(r *rules, u *unowned) (verdict, bool) {
 	applies := u.family == otherFamily && r.marked && !r.unphased(u)
 	return verdict{category: script, evidence: u.byLifetime()}, applies
@@ -131,7 +133,7 @@ func anythingElse(*rules, *unowned) (verdict, bool) {
 	return verdict{category: other, evidence: byPhase}, true
 }
 
-// reducerBucket is the name of the reducer that made an allocation and kept it; false = none did.
+// reducerBucket returns the name of the DDP reducer that made an allocation and kept it; ok is false if no reducer did.
 func reducerBucket(f *facts, alloc int) (name uint32, ok bool) {
 	if len(f.context.reducers) == 0 || f.untraced(alloc) {
 		return 0, false
@@ -147,9 +149,9 @@ func reducerBucket(f *facts, alloc int) (name uint32, ok bool) {
 // lossNodes are parts of the names of autograd's nodes for losses.
 var lossNodes = []string{"Loss", "CrossEntropy", "KlDiv"}
 
-// isLossTarget reports whether the node of a loss held a block that was made outside every pass. A script whose model
-// is no module has no forward pass. In such a script the loss's own input is also made outside every pass, so the
-// target cannot be determined.
+// isLossTarget reports whether the node of a loss held a block that was made outside all passes. If a script's model is
+// no module, the script has no forward pass. Then the loss's other input is also made outside all passes, so
+// isLossTarget returns false.
 func (r *rules) isLossTarget(u *unowned, owners []owner) bool {
 	if !r.calls || u.untraced || u.family != otherFamily && u.family != setupDataFamily {
 		return false

@@ -10,10 +10,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A rule finds the purpose of an allocation while no tag gives it; false = the rule does not apply.
+// A rule finds the category of an allocation for a part of its life that no tag covers. It returns false if it does not
+// apply.
 type rule func(*rules, *unowned) (verdict, bool)
 
-// ruleList holds the rules in order: the first that applies decides.
+// ruleList has the rules in order. The first rule that applies decides.
 var ruleList = []rule{
 	bucketOfGradients,
 	untracedBlock,
@@ -31,8 +32,8 @@ var ruleList = []rule{
 	anythingElse,
 }
 
-// unowned is a time of an allocation's life without an owner: just after the events from begin on, up to but not
-// including end.
+// unowned is a part of an allocation's life without an owner: just after each event from begin up to, but not
+// including, end.
 type unowned struct {
 	*replay.Alloc
 	birth      *birth
@@ -50,7 +51,7 @@ type unowned struct {
 	alloc int
 }
 
-// verdict is what a rule says.
+// verdict is the result of a rule: a category with its evidence, and the event until which it holds.
 type verdict struct {
 	category categoryIndex
 	evidence evidence
@@ -58,7 +59,7 @@ type verdict struct {
 	until    int64 // the end of the verdict's validity if that is before the end of the time, else 0
 }
 
-// rules are what the rules look up.
+// rules has the data about a device that the rules look up.
 type rules struct {
 	f          *facts
 	graphs     *graphs
@@ -96,16 +97,16 @@ func newRules(f *facts, g *graphs, m *matches, workspaces []bool) *rules {
 	return r
 }
 
-// unphased reports whether the agent marked no phases when an allocation was made, so that a birth outside every
-// pass is not recognisable.
+// unphased reports whether the agent marked no phases when an allocation was made. It is then unknown whether the
+// allocation was made outside all passes.
 func (r *rules) unphased(u *unowned) bool {
 	steps := r.f.context.rank.Steps.Steps
 	n := min(u.span.Step, int64(len(steps))-1)
 	return n >= 0 && steps[n].Unphased
 }
 
-// applyRules gives owners to all times that tags leave open. applyRules skips allocations that have a match, since
-// those take the match's owners.
+// applyRules finds owners for all parts of allocations' lives that no tag covers. applyRules skips allocations that
+// have a match, since they take the match's owners.
 func applyRules(r *rules, tagged lists[owner]) lists[owner] {
 	n := len(r.f.allocs)
 	return listsOf(n, len(tagged.all)+n-r.matches.count(), func(all []owner, alloc int) []owner {
@@ -118,7 +119,7 @@ func applyRules(r *rules, tagged lists[owner]) lists[owner] {
 	})
 }
 
-// fill appends owners for the times of an allocation that its owners, all[first:], leave open.
+// fill appends owners for the parts of an allocation's life in which none of its owners, all[first:], holds it.
 func (r *rules) fill(all []owner, first, alloc int) []owner {
 	u := r.about(alloc, all[first:])
 	begin, end := u.AllocSeq, r.f.end(alloc)
@@ -142,7 +143,7 @@ func (r *rules) fill(all []owner, first, alloc int) []owner {
 	return all
 }
 
-// about returns what is known about an allocation with the given owners.
+// about returns the facts about an allocation with the given owners that rules look up.
 func (r *rules) about(alloc int, owners []owner) *unowned {
 	f, u := r.f, &r.time
 	*u = unowned{Alloc: &f.allocs[alloc], alloc: alloc, birth: &f.births[alloc], span: f.birthSpan(alloc),
@@ -153,7 +154,7 @@ func (r *rules) about(alloc int, owners []owner) *unowned {
 	return u
 }
 
-// own appends the owners that the rules name for a time of an allocation.
+// own appends the owners that the rules find for an allocation from event begin up to event end.
 func (r *rules) own(all []owner, u *unowned, begin, end int64) []owner {
 	life := r.f.end(u.alloc)
 	for begin < end {
@@ -175,7 +176,7 @@ func (r *rules) own(all []owner, u *unowned, begin, end int64) []owner {
 	return all
 }
 
-// judge applies the rules in order.
+// judge returns the verdict of the first rule that applies.
 func (r *rules) judge(u *unowned) verdict {
 	for _, apply := range ruleList {
 		if v, ok := apply(r, u); ok {
@@ -185,7 +186,8 @@ func (r *rules) judge(u *unowned) verdict {
 	panic("the last rule applies to everything")
 }
 
-// byLifetime is evidence by lifetime for a time that ends inside the phase of the birth, else by phase.
+// byLifetime returns evidence by lifetime if the part of the life ends inside the phase of the birth, else evidence by
+// phase.
 func (u *unowned) byLifetime() evidence {
 	if u.inside {
 		return lifetime

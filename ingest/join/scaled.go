@@ -2,7 +2,7 @@ package join
 
 import "github.com/dpsight/dpsight/schemas"
 
-// sizesThatDiffer counts the events of two steps that differ in size; -1 = the steps do different things.
+// sizesThatDiffer counts the events of two steps whose sizes differ. It returns -1 if the steps do different things.
 func (s *stepMatcher) sizesThatDiffer(a, b stretch) int {
 	n := a.len()
 	if n != b.len() {
@@ -21,9 +21,8 @@ func (s *stepMatcher) sizesThatDiffer(a, b stretch) int {
 	return differ
 }
 
-// isScaled reports whether two steps differ only in the size of the batch. Both steps must do the same. Nearly
-// every allocation must die at the same place as its match and be made in the same phase, and at most one factor in
-// twenty may be odd.
+// isScaled reports whether two steps that do the same differ only in the size of the batch. Nearly all allocations must
+// be made in the same phase and freed at the same place as their matches, and at most one factor in twenty may be odd.
 func (s *stepMatcher) isScaled(a, b stretch) bool {
 	all, sizes := factors{}, s.f.device.Events.Size
 	births, same := 0, 0
@@ -56,23 +55,23 @@ func (s *stepMatcher) pairInPlace(step, other stretch, found func(alloc, match i
 		if birth > step.to || birth-shift != p.number[allocs[o].AllocSeq] {
 			break
 		}
-		// Equal blocks may be freed in another order: only those with the same end match.
+		// Equal blocks may be freed in another order, so only allocations with the same end match.
 		if p.freedAt(allocs[a].FreeRequestedSeq, step.to)-shift == p.freedAt(allocs[o].FreeRequestedSeq, other.to) {
 			found(a, o)
 		}
 	}
 }
 
-// sameRecordedFamily reports whether two allocations were made in phases that the rules treat alike, as far as bare
-// steps tell.
+// sameRecordedFamily reports whether two allocations were made in phases of the same family, as far as bare steps show
+// it.
 func (s *stepMatcher) sameRecordedFamily(a, b int) bool {
 	return s.f.family(a).recorded() == s.f.family(b).recorded()
 }
 
 // factors count pairs of allocations by the factor between their sizes. A batch of another size scales its blocks by
-// the same factor, scales attention over longer sequences by its square, and leaves the rest. Which blocks grow does
-// not matter for the factors. A factor that no other pair has is odd, unless the size is the same. Equal quotients
-// round to equal floats.
+// the same factor, scales attention over longer sequences by the square of a factor, and does not change the other
+// blocks. Which blocks have which factor does not matter. A factor that no other pair has is odd, unless it is 1. Equal
+// quotients round to equal floats, so floats can be keys.
 type factors map[float64]int
 
 func factor(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// ownByTag gives each allocation the owners that its tags prove, and those that follow from tags alone.
+// ownByTag gives each allocation the owners that its tags prove, and owners that follow from tags without any rule.
 func ownByTag(f *facts, g *graphs, tags lists[boundTag], m *matches) lists[owner] {
 	t := &tagger{f: f, graphs: g, open: make([]int, len(schemas.Categories))}
 	return listsOf(len(f.allocs), len(tags.all)/2, func(all []owner, alloc int) []owner {
@@ -78,7 +78,7 @@ func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 	return kept
 }
 
-// saidAgain adds the content of a further tag to an owner that it repeats.
+// saidAgain adds the name and the module of a further tag to the owner that the tag repeats.
 func saidAgain(o *owner, tag *spool.Tag) {
 	if o.name == 0 {
 		o.name = tag.Name
@@ -88,7 +88,8 @@ func saidAgain(o *owner, tag *spool.Tag) {
 	}
 }
 
-// begin is the owner that a tag shows for the first time, or for the first time since that owner let go.
+// begin returns the owner that a tag shows for the first time, or for the first time since an untag ended the owner's
+// hold.
 func (t *tagger) begin(before []owner, alloc int, b boundTag, category categoryIndex) owner {
 	tag := &t.f.context.tags[b.tag]
 	o := owner{alloc: int32(alloc), category: category, evidence: tagged, name: tag.Name}
@@ -97,7 +98,7 @@ func (t *tagger) begin(before []owner, alloc int, b boundTag, category categoryI
 	}
 	o.begin = max(t.beginning(category, alloc, len(before) > 0, b.seq), t.f.allocs[alloc].AllocSeq)
 	for _, p := range before {
-		// The owner has taken hold once more since it let go: bare steps do not tell when.
+		// The owner holds the allocation again after an untag. Bare steps do not show since when.
 		if p.category == category {
 			o.begin = max(o.begin, p.end)
 		}
@@ -111,8 +112,8 @@ func (t *tagger) begin(before []owner, alloc int, b boundTag, category categoryI
 	return o
 }
 
-// beginning returns the first state in which an allocation belongs to the category of a tag that was made at state
-// tag. later says that the allocation already has owners.
+// beginning returns the first event just after which an allocation belongs to the category of a tag. The tag was made
+// just after event tag. later is true if the allocation already has owners.
 func (t *tagger) beginning(category categoryIndex, alloc int, later bool, tag int64) int64 {
 	switch beginIndex[category] {
 	case fromTag:
@@ -126,8 +127,9 @@ func (t *tagger) beginning(category categoryIndex, alloc int, later bool, tag in
 	return t.f.allocs[alloc].AllocSeq
 }
 
-// releaseGraph ends autograd's ownership where the graph is given up, if another owner holds the allocation from
-// there to its end. A name in the script does not count: the script may keep the graph as well.
+// releaseGraph ends autograd's hold on an allocation where the graph is freed, if another owner holds the allocation
+// from there to its end. A name in the script does not count as another owner, since the script may also keep the
+// graph.
 func releaseGraph(f *facts, owners []owner, bound []boundTag, alloc int) {
 	end := f.end(alloc)
 	released := graphReleased(f, bound)
@@ -144,7 +146,7 @@ func releaseGraph(f *facts, owners []owner, bound []boundTag, alloc int) {
 	}
 }
 
-// lastOutput is the mark of the latest tag that says that an allocation is a model's result.
+// lastOutput returns the mark of the latest tag that calls an allocation a model's result.
 func (t *tagger) lastOutput(bound []boundTag) (k uint32, ok bool) {
 	for _, b := range slices.Backward(bound) {
 		if tag := &t.f.context.tags[b.tag]; tag.Kind == spool.TagOutput {
@@ -154,8 +156,8 @@ func (t *tagger) lastOutput(bound []boundTag) (k uint32, ok bool) {
 	return 0, false
 }
 
-// graphReleased is the state in which the graph that saved an allocation last is given up, or -1 if the graph never is
-// or none was seen.
+// graphReleased returns the event just after which the last graph that saved an allocation is freed. It returns -1 if
+// the graph is not freed, or if no graph saved the allocation.
 func graphReleased(f *facts, bound []boundTag) int64 {
 	for _, b := range slices.Backward(bound) {
 		tag := &f.context.tags[b.tag]
@@ -171,9 +173,9 @@ func graphReleased(f *facts, bound []boundTag) int64 {
 	return -1
 }
 
-// perSampleFromBirth counts a block as a per-sample gradient from birth on, if an unmatched bare step made the block
-// and a tag of the next step says that it is one. The hook that made it was not recorded, but backward makes such
-// blocks for nothing else.
+// perSampleFromBirth makes a block a per-sample gradient from its birth on, if an unmatched bare step made the block in
+// backward and a tag of the next step calls it a per-sample gradient. The recording does not show the hook that made
+// the block.
 func perSampleFromBirth(f *facts, m *matches, all []owner, first, alloc int) []owner {
 	if f.family(alloc).recorded() != backwardFamily || f.untraced(alloc) || !m.unmatched(f, alloc) {
 		return all
@@ -189,9 +191,9 @@ func perSampleFromBirth(f *facts, m *matches, all []owner, first, alloc int) []o
 	return all
 }
 
-// heldByUnfinishedForward adds autograd to the owners of what hooks hold in a forward pass without a backward, as after
-// an out-of-memory error. What autograd holds is recorded only when backward begins. Without autograd as an owner,
-// hooks would be charged with all activations of such a pass.
+// heldByUnfinishedForward adds autograd to the owners of an allocation that hooks hold in a forward pass without a
+// backward, as after an out-of-memory error. The agent records only at the beginning of backward what autograd holds.
+// Without autograd as an owner, hooks would be charged with all activations of that pass.
 func heldByUnfinishedForward(f *facts, all []owner, first, alloc int) []owner {
 	a, span := &f.allocs[alloc], f.birthSpan(alloc)
 	if f.untraced(alloc) || a.FreeRequestedSeq != 0 || f.family(alloc) != forwardFamily ||
@@ -212,7 +214,7 @@ func heldByUnfinishedForward(f *facts, all []owner, first, alloc int) []owner {
 		module: f.births[alloc].module})
 }
 
-// categoryOf is the category that a tag names.
+// categoryOf returns the category for a tag's kind, or the category that a user's tag names.
 func categoryOf(f *facts, t *spool.Tag) categoryIndex {
 	if t.Kind == spool.TagUser {
 		return index(f.context.rank.Names[t.Module])

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// eachInterval calls f for every interval of GPU time that can be attributed. An interval that contains a drain
-// measures the agent and is left out.
+// eachInterval calls f for each interval of GPU time that can be attributed to a phase or a module. It leaves out
+// intervals that contain a drain, since these measure the agent.
 func (c *Context) eachInterval(f func(*spool.Interval)) {
 	if c.rank.Untimed {
 		return
@@ -35,13 +35,13 @@ func (c *Context) gpuTimes() []int64 {
 	return out
 }
 
-// Times are the steps and phases of a rank, without the bytes of any device.
+// Times has the steps and phases of a rank, without the bytes of any device.
 type Times struct {
 	Phases []schemas.Phase
 	Steps  []schemas.Step
 }
 
-// Times returns the rank's steps and phases. If the rank used no device, these are the rows of steps.parquet and
+// Times returns the rank's steps and phases. If the rank used no device, they are also the rows of steps.parquet and
 // phases.parquet.
 func (c *Context) Times() Times { return c.times }
 
@@ -78,8 +78,9 @@ func findTimes(c *Context) (t Times) {
 	return t
 }
 
-// ModuleTimes are the rows of module_times.parquet, in order of step, phase's first occurrence in it, and module. An
-// interval belongs to the module whose call is innermost at its beginning: each call's edges have events of their own.
+// ModuleTimes returns the rows of module_times.parquet, in order of step, of the phase's first occurrence in the step,
+// and of module. An interval belongs to the module whose call is innermost at the interval's beginning. Each call has
+// CUDA events at its beginning and its end.
 func (c *Context) ModuleTimes() []schemas.ModuleTime {
 	steps := c.rank.Steps
 	type key struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// RulesVersion changes with every change to the rules of this package, of package steps or of package stackrules.
-// Categories of different versions are not compared. docs/categories.md says what each version changed.
+// RulesVersion must change with each change to the rules of this package, of package steps or of package stackrules.
+// dpsight does not compare categories of different versions. docs/categories.md says what each version changed.
 const RulesVersion = 13
 
 // tagCategories maps a tag's kind to the category of the tagged block.
@@ -25,7 +25,7 @@ var tagCategories = map[spool.TagKind]schemas.Category{
 	spool.TagClipTemporary: schemas.ClipTemporaries, spool.TagHeld: schemas.Script,
 }
 
-// beginning says from where on a tagged block belongs to its category.
+// beginning says from which moment on a tagged block belongs to its category.
 type beginning uint8
 
 const (
@@ -40,7 +40,7 @@ var beginnings = map[schemas.Category]beginning{
 	schemas.NormSamples: fromDPBirth, schemas.ClipTemporaries: fromDPBirth,
 }
 
-// categoryIndex is the place of a category in [schemas.Categories].
+// categoryIndex is the index of a category in [schemas.Categories].
 type categoryIndex = uint8
 
 var (
@@ -87,10 +87,10 @@ func init() {
 	}
 }
 
-// RulesHash is a hash of the tables that the rules go by.
+// RulesHash returns a hash of the tables that the rules use.
 func RulesHash() string {
 	var b strings.Builder
-	// fmt sorts maps by key
+	// fmt prints maps sorted by key.
 	fmt.Fprintln(&b, RulesVersion, tagCategories, beginnings, workspaceSizes, perCallSizes, schemas.Categories, roles,
 		lossNodes)
 	sum := sha256.Sum256([]byte(b.String()))

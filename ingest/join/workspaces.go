@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// workspaceSizes are the sizes of the workspaces that torch gives cuBLAS and cuBLASLt, in bytes: Hopper and later
-// (32 MiB), earlier GPUs (8.125 MiB), cuBLASLt's (1 MiB), and what cuBLAS adds of its own (8 KiB).
-// CUBLAS_WORKSPACE_CONFIG adds others: see [Workspaces].
+// workspaceSizes are the sizes, in bytes, of the workspaces that torch gives cuBLAS and cuBLASLt: for cuBLAS 32 MiB on
+// Hopper and later and 8.125 MiB on earlier GPUs, for cuBLASLt 1 MiB; and these with the 8 KiB that cuBLAS adds.
+// CUBLAS_WORKSPACE_CONFIG may give further sizes: see [Workspaces].
 var workspaceSizes = []int64{32 << 20, 32<<20 + 8<<10, 8<<20 + 128<<10, 8<<20 + 136<<10, 4 << 20, 1 << 20}
 
-// ownSizes are the sizes that no tensor has by chance.
+// ownSizes are the sizes of workspaces that a tensor is very unlikely to have.
 var ownSizes = []int64{32<<20 + 8<<10, 8<<20 + 136<<10}
 
-// perCallSizes are the workspaces that newer releases of torch take for one call and give back at once.
+// perCallSizes are the sizes of the workspaces that newer releases of torch allocate for one call and free after it.
 var perCallSizes = []int64{32 << 20, 8<<20 + 128<<10}
 
-// Workspaces parses CUBLAS_WORKSPACE_CONFIG (":4096:2:16:8": pairs of KiB and count) and returns the size of the
-// workspace in bytes; 0 = none.
+// Workspaces parses the value of CUBLAS_WORKSPACE_CONFIG (":4096:2:16:8": pairs of KiB and count) and returns the size
+// of the workspace in bytes; 0 = the value gives none.
 func Workspaces(config string) int64 {
 	var total int64
 	fields := strings.Split(strings.TrimPrefix(config, ":"), ":")
@@ -35,16 +35,16 @@ func Workspaces(config string) int64 {
 	return total
 }
 
-// workspaceFinder tells workspaces from tensors of the same size.
+// workspaceFinder distinguishes workspaces from tensors of the same size.
 //
-// torch makes one workspace for each thread and stream when the first product there needs it, and keeps it. The first
-// product may run anywhere: in the script's own code, or late, on a stream that the first step does not use. A script
-// may also keep a tensor of such a size. So beyond set-up and the passes of the first step, a kept block of the size is
-// a workspace only under two conditions. The block is the only one of its thread and stream. And one of three signs
-// tells it from a tensor:
+// torch allocates one workspace for each thread and stream when the first matrix product there needs it, and keeps it.
+// The first product may run anywhere: in the script's own code, or late, on a stream that the first step does not use.
+// A script may also keep a tensor of the same size. So after set-up and the passes of the first step, a kept block of
+// the size is a workspace only under two conditions. The block is the only one of its size on its thread and stream.
+// And at least one of three signs distinguishes it from a tensor:
 //   - no tensor has the block's size by chance;
 //   - a survey of all that the script holds did not find the block;
-//   - the same module's call made it where the first step made its own, just after a block of the same size.
+//   - the same module's call made it where the first step made a workspace, just after a block of the same size.
 type workspaceFinder struct {
 	f        *facts
 	sizes    map[int64]bool
@@ -56,21 +56,22 @@ type workspaceFinder struct {
 	later    map[workspaceKey][]int // allocations of later steps that may be workspaces, in order
 }
 
-// workspaceKey is what torch keeps a workspace for.
+// workspaceKey is the thread, the stream and the size for which torch keeps one workspace.
 type workspaceKey struct {
 	thread uint16
 	stream uint64
 	size   int64
 }
 
-// workspaceSite is where a workspace is made: in which call, and after a block of which size, the call's result.
+// workspaceSite says where a workspace is made: in the call of which module, and after a block of which size, the
+// call's result.
 type workspaceSite struct {
 	size, before int64
 	family       family
 	module       uint32
 }
 
-// findWorkspaces tells, by allocation, which of those without owners so far are workspaces.
+// findWorkspaces reports, for each allocation, whether it has no owner so far and is a workspace.
 func findWorkspaces(f *facts, tagged lists[owner], m *matches) []bool {
 	w := &workspaceFinder{f: f, sizes: map[int64]bool{}, perCall: map[int64]bool{}, taken: map[workspaceKey]bool{},
 		sites: map[workspaceSite]bool{}, later: map[workspaceKey][]int{}}
@@ -104,9 +105,10 @@ func findWorkspaces(f *facts, tagged lists[owner], m *matches) []bool {
 	return out
 }
 
-// look decides which sizes belong to workspaces of single calls, and gathers the candidates of later steps. torch up to
-// 2.14 keeps a workspace for each thread and stream. Newer releases of torch take a workspace for each call. A
-// recording shows one of the two, so a size with a block that stays is not a size of single calls.
+// look decides which sizes belong to workspaces of single calls, and collects the blocks of later steps that may be
+// workspaces. torch up to 2.14 keeps a workspace for each thread and stream. Newer releases of torch allocate a
+// workspace for each call. A recording has workspaces of only one of the two kinds, so if a block of a size stays, the
+// size is not one of single calls.
 func (w *workspaceFinder) look() {
 	for i := range w.f.allocs {
 		a := &w.f.allocs[i]
@@ -124,8 +126,8 @@ func (w *workspaceFinder) look() {
 	}
 }
 
-// claim reports whether a block of a workspace's size is one, and notes for whom. The caller asks about blocks in order
-// of birth.
+// claim reports whether a block that has the size of a workspace is a workspace, and records its thread and stream. The
+// caller must ask about blocks in order of birth.
 func (w *workspaceFinder) claim(alloc int) bool {
 	key := w.key(alloc)
 	if !w.stays(alloc) || w.taken[key] {
@@ -152,8 +154,8 @@ func (w *workspaceFinder) claim(alloc int) bool {
 	return true
 }
 
-// isNoTensor reports whether an untagged allocation is surely not the script's: no tensor has its size by chance,
-// or a survey found no holder.
+// isNoTensor reports whether an untagged allocation is almost certainly no tensor of the script: tensors do not have
+// its size, or a survey found no holder.
 func (w *workspaceFinder) isNoTensor(alloc int) bool {
 	a := &w.f.allocs[alloc]
 	if slices.Contains(ownSizes, a.Requested) {
@@ -165,7 +167,7 @@ func (w *workspaceFinder) isNoTensor(alloc int) bool {
 	})
 }
 
-// stays reports whether a block outlives the last step; while no step is complete, the recording.
+// stays reports whether a block outlives the last step or, if no step is complete, the recording.
 func (w *workspaceFinder) stays(alloc int) bool {
 	a := &w.f.allocs[alloc]
 	if !w.complete {
@@ -179,7 +181,7 @@ func (w *workspaceFinder) key(alloc int) workspaceKey {
 	return workspaceKey{w.f.context.thread[w.f.birthMark(alloc)], a.Stream, a.Requested}
 }
 
-// site returns where a block was made; false if no block was made just before it in the same call.
+// site returns where a block was made. It returns false if no block was made just before it in the same call.
 func (w *workspaceFinder) site(alloc int) (workspaceSite, bool) {
 	if alloc == 0 || w.f.untraced(alloc-1) {
 		return workspaceSite{}, false

@@ -25,7 +25,7 @@ func (m *models) labelAmbiguousRoots() {
 	}
 }
 
-// ambiguousRoots tells by model whether another one has some of its names.
+// ambiguousRoots reports, for each model, whether another model has modules or parameters of the same names.
 func (m *models) ambiguousRoots() []bool {
 	ambiguous := make([]bool, len(m.roots))
 	for i := range m.roots {
@@ -37,7 +37,7 @@ func (m *models) ambiguousRoots() []bool {
 				(r.sharesNames(later) || r.rootParameters && m.labelledForRootParameters(k))
 		}
 	}
-	// The last trial may end before the agent has labelled any model of it.
+	// The last trial of a search may end before the agent has labelled any of its models.
 	for i := range m.roots {
 		for k := 0; k < i && !ambiguous[i]; k++ {
 			ambiguous[i] = ambiguous[k] && m.roots[i].sameModelRecreated(&m.roots[k])
@@ -46,8 +46,8 @@ func (m *models) ambiguousRoots() []bool {
 	return ambiguous
 }
 
-// numberSameClass labels models of one class, given in the order of their first calls. The models of one class get
-// numbers if there are several.
+// numberSameClass labels models of the same class, given in the order of their first calls. If there are several
+// models, their labels have numbers.
 func numberSameClass(roots []*root) {
 	numbers, last := make([]int, len(roots)), 0
 	for i, r := range roots {
@@ -66,8 +66,8 @@ func numberSameClass(roots []*root) {
 	}
 }
 
-// labelledForRootParameters reports whether the agent can have labelled model k only because of parameters of its
-// root module, and whether all earlier models that may have the same ones are of one class.
+// labelledForRootParameters reports whether the agent can have labelled model k only because of parameters of its root
+// module, and all earlier models that may have parameters of the same names have the same class.
 func (m *models) labelledForRootParameters(k int) bool {
 	labelled := &m.roots[k]
 	class := "" // of the models before it that have parameters in the root module
@@ -89,8 +89,8 @@ func (m *models) labelledForRootParameters(k int) bool {
 	return labelled.rootParameters && class != ""
 }
 
-// sameModelRecreated reports whether two models have all names in common because one was gone when the other was
-// created.
+// sameModelRecreated reports whether two models have the same names because the earlier model had been deleted when the
+// later one was created.
 func (r *root) sameModelRecreated(o *root) bool {
 	if r.class != o.class || r.agentLabel != o.agentLabel {
 		return false
@@ -99,7 +99,7 @@ func (r *root) sameModelRecreated(o *root) bool {
 	return r.agentLabel != "" || r.sharesNames(o) || onlyRoots
 }
 
-// sharesNames reports whether two models have a module of the same path.
+// sharesNames reports whether two models both have a module with the same path.
 func (r *root) sharesNames(o *root) bool {
 	for path := range r.paths {
 		if o.paths[path] {

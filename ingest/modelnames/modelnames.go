@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Disambiguate puts the labels that tables have into a journal: into the paths of its modules and the names of the
-// agent's tags.
+// Disambiguate puts the labels of ambiguous models into a journal: into the paths of its modules and the names of the
+// agent's tags, as tables have them.
 func Disambiguate(j *spool.Journal) {
 	m := findModels(j)
 	m.labelAmbiguousRoots()
@@ -18,28 +18,28 @@ func Disambiguate(j *spool.Journal) {
 	}
 }
 
-// models are all models of a journal, and what renames them.
+// models has all models of a journal, and the labels that rename them.
 type models struct {
 	roots       []root
 	rootOf      map[uint32]int    // by module: the place of its model in roots
 	tableLabels map[string]string // by the agent's label
 
-	// sharedRootParameters are the names of parameters that lie in the root module of a model with a label, and in that
-	// of one without.
+	// sharedRootParameters are the names of parameters that both a labelled and an unlabelled model have in their root
+	// modules.
 	sharedRootParameters map[string]bool
-	// anyRootParameters is whether an ambiguous model without the agent's label is known to have parameters in its root
+	// anyRootParameters is true if an ambiguous model without the agent's label is known to have parameters in its root
 	// module.
 	anyRootParameters bool
 }
 
-// root is a model: its root module, and the paths of its parts.
+// root is a model: its root module, its labels, and the paths of its modules.
 type root struct {
 	class      string
 	agentLabel string          // "" = the agent gave none
 	tableLabel string          // "" = its names in tables are the agent's
 	paths      map[string]bool // of its modules, without the agent's label
-	// rootParameters is whether the root module itself has parameters. For a model with the agent's label, only a
-	// parameter whose name also occurs without the label is known.
+	// rootParameters is true if the root module itself has parameters. For a model with the agent's label, it is true
+	// only if a parameter's name also occurs without the label.
 	rootParameters bool
 }
 
@@ -68,7 +68,7 @@ func findModels(j *spool.Journal) *models {
 	return m
 }
 
-// addPart adds a module to the last model, if it is a part of that.
+// addPart adds a module to the last model, if the module is a part of that model.
 func (m *models) addPart(info spool.ModuleInfo) {
 	r := &m.roots[len(m.roots)-1]
 	path, isPart := info.Path, true
@@ -80,15 +80,15 @@ func (m *models) addPart(info spool.ModuleInfo) {
 	}
 }
 
-// isLabel reports whether the agent may have labelled a model of this class so.
+// isLabel reports whether a path may be the agent's label of a model of this class.
 func isLabel(path, class string) bool {
 	rest, ok := strings.CutPrefix(path, class)
 	return ok && (rest == "" || rest[0] == '#') && !strings.Contains(rest, ".")
 }
 
-// isRoot reports whether the first module of a frame, which is called like a label, is a model. The first module may
-// also be one that a model calls and that is no part of the model: the modules that follow it do not begin with its
-// name. A model without parts is known by its parameters.
+// isRoot reports whether the first module of a frame, whose path looks like a label, is a model. It may also be a
+// module that a model calls and that is no part of the model; the paths of the following modules then do not begin with
+// its path. A model without parts is recognised by its parameters.
 func isRoot(label string, next []spool.ModuleInfo, parameters map[string]bool) bool {
 	if end := slices.IndexFunc(next, func(m spool.ModuleInfo) bool { return m.First }); end >= 0 {
 		next = next[:end]
@@ -99,7 +99,7 @@ func isRoot(label string, next []spool.ModuleInfo, parameters map[string]bool) b
 	return len(next) > 0 || hasRootParameters(label, parameters)
 }
 
-// parameterNames are the names of all models' parameters.
+// parameterNames returns the names of all models' parameters.
 func parameterNames(j *spool.Journal) map[string]bool {
 	names := map[string]bool{}
 	for i := range j.Tags {
@@ -121,7 +121,8 @@ func hasRootParameters(label string, parameters map[string]bool) bool {
 	return false
 }
 
-// findSharedRootParameters finds the names without a module that also occur with an ambiguous model's label.
+// findSharedRootParameters finds the names of root parameters that occur both without a label and with the label of an
+// ambiguous model.
 func (m *models) findSharedRootParameters(j *spool.Journal) {
 	names := map[string]bool{}
 	for _, name := range j.Names {

@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// rename puts the labels of tables into a journal's modules and into the names of the agent's tags. Names that change
-// get numbers of their own: the script's tags, phases and marks may have the same ones, and keep them.
+// rename puts the labels of tables into a journal's modules and into the names of the agent's tags. A changed name gets
+// a new id, since the script's own tags, phases and marks may use the old id, and keep the old name.
 func (m *models) rename(j *spool.Journal) {
 	for i := range j.Modules {
 		info := &j.Modules[i]
@@ -37,7 +37,7 @@ func (m *models) rename(j *spool.Journal) {
 	}
 }
 
-// modulePath is a module's path in tables. A root module without the agent's label keeps its empty path.
+// modulePath returns a module's path in tables. A root module without the agent's label keeps its empty path.
 func (m *models) modulePath(id uint32, path string) string {
 	i, ok := m.rootOf[id]
 	if !ok || m.roots[i].tableLabel == "" {
@@ -50,7 +50,7 @@ func (m *models) modulePath(id uint32, path string) string {
 	return r.tableLabel + strings.TrimPrefix(path, r.agentLabel)
 }
 
-// tensorName is the name in tables of a tensor that belongs to a model.
+// tensorName returns the name that tables have for a tensor that belongs to a model.
 func (m *models) tensorName(name string) string {
 	head, rest, _ := strings.Cut(name, ".")
 	if label, ok := m.tableLabels[head]; ok && rest != "" {

@@ -1,6 +1,6 @@
-// Package packed opens files as people keep them: plain, compressed by gzip, zstd, xz or bzip2, in a zip archive, in a
-// tar archive, or in several of these at once. Package packed recognises compressions and archives by their first
-// bytes, not by their names.
+// Package packed opens files that are plain, compressed by gzip, zstd, xz or bzip2, in a zip archive, in a tar archive,
+// or in several of these inside one another. Package packed recognises compressions and archives by their first bytes,
+// not by their names.
 package packed
 
 import (
@@ -27,10 +27,10 @@ const (
 	tarHead    = 512
 )
 
-// An Entry is one file inside another, or the file itself.
+// An Entry is one file inside a packed file, or a plain file itself.
 type Entry struct {
 	Name string // without folders and without the suffixes of compression
-	// Folder is the entry's folder in its archive, an archive in that archive counting as a folder; empty = in none.
+	// Folder is the entry's folder in its archive; empty = none. An archive inside the archive counts as a folder.
 	Folder string
 	Packed bool // the entry is not the file itself
 	open   opener
@@ -57,7 +57,7 @@ func List(r io.ReaderAt, size int64, name string) ([]Entry, error) {
 
 const zipMagic = "PK\x03\x04"
 
-// A compression is one way to make a stream smaller.
+// A compression is a format in which a stream can be compressed.
 type compression struct {
 	name, magic string
 	suffixes    []string
@@ -87,7 +87,7 @@ var compressions = []compression{
 	}},
 }
 
-// Plain is a file's name without the suffixes of compressions and archives.
+// Plain returns a file's name without the suffixes of compressions and archives.
 func Plain(name string) string {
 	for {
 		rest := name
@@ -110,7 +110,7 @@ var allSuffixes = func() (all []string) {
 	return all
 }()
 
-// expand returns the entries in a stream that begins with head: the stream itself, or what is packed in it.
+// expand returns the entries in a stream that begins with head: the stream itself, or the files that are packed in it.
 func expand(name string, head []byte, open opener, depth int) ([]Entry, error) {
 	if depth == maxDepth {
 		return nil, fmt.Errorf("%s is packed more than %d times", name, maxDepth)
@@ -134,8 +134,8 @@ func expand(name string, head []byte, open opener, depth int) ([]Entry, error) {
 	return []Entry{{Name: Plain(name), Packed: depth > 0, open: open}}, nil
 }
 
-// member returns the contents of the file at a place of an archive. A file that cannot be unpacked stays an entry,
-// and opening it returns the error.
+// member returns the entries in one file of an archive. A file that cannot be unpacked stays an entry, and opening that
+// entry returns the error.
 func member(at string, head []byte, open opener, depth int) []Entry {
 	inside, err := expand(path.Base(at), head, open, depth)
 	if err != nil {
@@ -174,7 +174,7 @@ func begin(r io.Reader) ([]byte, error) {
 	return head[:n], nil
 }
 
-// A pair reads from one reader and closes both of its closers.
+// A pair is a reader that has two closers; Close closes both.
 type pair struct {
 	io.ReadCloser
 	below io.Closer
@@ -195,7 +195,7 @@ func unpack(open opener, c compression) (io.ReadCloser, error) {
 	return pair{named{r, c.name}, below}, nil
 }
 
-// named adds to errors how a stream is packed.
+// named adds to a stream's errors in which format the stream is packed.
 type named struct {
 	io.ReadCloser
 	by string
@@ -261,7 +261,7 @@ func tarEntries(name string, open opener, depth int) ([]Entry, error) {
 	}
 }
 
-// tarMember reads the file at a place of an archive. tarMember has to walk through the archive from its beginning.
+// tarMember opens the file with a given index in a tar archive. tarMember has to read the archive from its beginning.
 func tarMember(open opener, at int) (io.ReadCloser, error) {
 	r, err := open()
 	if err != nil {

@@ -6,12 +6,14 @@ import (
 	"math"
 )
 
-// A Builder keeps what it wants of the containers of a pickle. The elements are valid only during the call. An error
-// ends the decoding and comes back wrapped with the byte offset.
+// A Builder receives the containers of a pickle and keeps the data that it needs. The elements are valid only during
+// the call. If a method returns an error, the decoding ends, and [Decoder.Decode] returns the error with the byte
+// offset.
 type Builder interface {
-	// List adds items to a list. list is what an earlier call returned for it, or the zero Ref. The decoder calls List
-	// once for each batch of items. Some writers put a list's items into one batch, Python puts up to 1,000 into each,
-	// and protocol 0 one. List returns a Ref with a tag other than 0, which stands for the list from then on.
+	// List adds items to a list. list is the Ref that an earlier call returned for this list, or the zero Ref for a new
+	// list. The decoder calls List once for each batch of items. Some writers put all items of a list into one batch,
+	// Python puts up to 1,000 items into each, and protocol 0 has one item in each. List returns a Ref with a tag other
+	// than 0, which stands for the list from then on.
 	List(list Ref, items []Value) (Ref, error)
 	// Dict adds items to a dictionary in the same way: key, value, key, value, …. A repeated key replaces the
 	// earlier value.
@@ -20,12 +22,12 @@ type Builder interface {
 	Tuple(items []Value) (Ref, error)
 }
 
-// An Interner is a [Builder] that gives some lists of equal items the same Ref, and a new Ref when such a list
-// grows.
+// An Interner is a [Builder] that gives some lists with equal items the same Ref, and returns a new Ref when such a
+// list grows.
 type Interner interface {
 	Builder
-	// Interned reports whether the list that List has just made is such a one: then List is not called for further
-	// lists that fetch the same items from the memo.
+	// Interned reports whether the list that List has just made shares its Ref with all lists of equal items. If so,
+	// the decoder does not call List for further lists that fetch the same items from the memo.
 	Interned(list Ref) bool
 }
 
@@ -64,17 +66,18 @@ func newDecoder(in window, l Limits) *Decoder {
 	return &Decoder{in: in, limits: l, ids: map[string]uint32{}, texts: []string{""}}
 }
 
-// Protocol is the protocol that the pickle names; 0 if it names none, as protocols 0 and 1 do.
+// Protocol returns the protocol that the pickle names. It returns 0 if the pickle names none, as in protocols 0 and 1.
 func (d *Decoder) Protocol() int { return d.protocol }
 
-// Offset is the offset of the current opcode, in bytes.
+// Offset returns the offset of the current opcode, in bytes.
 func (d *Decoder) Offset() int64 { return d.at }
 
-// Expect says how long the input will be; 0 = unknown. The decoder believes a size only as far as [Decoder.Ahead] says.
+// Expect tells the decoder how many bytes the input has; 0 = unknown. The decoder uses the size only for
+// [Decoder.Ahead], so a wrong size does no harm.
 func (d *Decoder) Expect(size int64) { d.size = size }
 
-// Ahead suggests how much room to make for items that came n times since an offset. Ahead extrapolates to the rest of
-// the input, plus a little, up to four times n. If too little is known, Ahead returns n.
+// Ahead estimates for how many items a builder should make room, if n items came since an offset. Ahead extrapolates to
+// the rest of the input, and adds a little, but returns at most four times n. If too little is known, Ahead returns n.
 func (d *Decoder) Ahead(n int, since int64) int {
 	read, left := d.at-since, d.size-d.at
 	if read < 1<<20 || left <= 0 {
@@ -91,7 +94,7 @@ func (d *Decoder) Charge(n int64) error {
 	return nil
 }
 
-// Decode runs the pickle up to its STOP and returns its value. Decode does not execute opcodes behind the STOP.
+// Decode runs the pickle up to its STOP opcode and returns its value. Decode does not execute opcodes after the STOP.
 func (d *Decoder) Decode(b Builder) (Value, error) {
 	d.b = b
 	d.interner, _ = b.(Interner)
@@ -192,7 +195,7 @@ func (d *Decoder) step(op byte) error {
 	return d.scalar(op)
 }
 
-// scalar executes the opcodes whose argument has a length of its own.
+// scalar executes the opcodes that make numbers, strings and other values without elements.
 func (d *Decoder) scalar(op byte) error {
 	var v Value
 	switch op {
@@ -280,7 +283,7 @@ func (d *Decoder) text(op byte, width int) error {
 	return d.push(v)
 }
 
-// control executes what moves the machine and makes no value.
+// control executes the opcodes that change the machine's state and make no value.
 func (d *Decoder) control(op byte) error {
 	switch op {
 	case opProto:

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// A RefusedError names an opcode that data does not need and that this package does not execute.
+// A RefusedError names an opcode that plain data does not need and that this package does not execute.
 type RefusedError struct {
 	Opcode string // pickletools' name, such as GLOBAL
 	Offset int64  // of the opcode, in bytes from the start
@@ -16,7 +16,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("opcode %s at byte %d %s: refused", e.Opcode, e.Offset, e.Reason)
 }
 
-// A SyntaxError is input that is no pickle, or a broken one.
+// A SyntaxError says that the input is no pickle, or a broken pickle.
 type SyntaxError struct {
 	Offset int64 // of the opcode, in bytes from the start
 	Msg    string
@@ -29,7 +29,7 @@ func (e *SyntaxError) Error() string {
 
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// A LimitError is input that exceeds one of the [Limits].
+// A LimitError says that the input exceeds one of the [Limits].
 type LimitError struct {
 	Offset int64
 	What   string // what there is too much of

@@ -1,6 +1,6 @@
 package pickle
 
-// Limits bounds what one pickle may cost. A zero field takes its default.
+// Limits has the largest sizes that one pickle may have or need. A field that is 0 stands for its default.
 type Limits struct {
 	Depth       int   // containers inside containers; default 64, at most 250
 	StringBytes int64 // length of one string, bytes object or text line; default 256 MiB
@@ -9,7 +9,7 @@ type Limits struct {
 	Memory      int64 // bytes held by stack, memo, strings and whatever the builder charges; default 8 GiB
 }
 
-// maxIntBytes bounds one integer: turning an integer of n digits into text takes more than n steps.
+// maxIntBytes is the largest length of an integer, in bytes. Turning an integer into text takes more than linear time.
 const maxIntBytes = 512
 
 func (l Limits) withDefaults() Limits {

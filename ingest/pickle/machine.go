@@ -4,7 +4,7 @@ import "fmt"
 
 const valueBytes = 16
 
-// maxSlot is the last slot of the memo: [Value].slot is one more than a slot's number.
+// maxSlot is the highest number of a memo slot, since [Value].slot holds a slot's number plus one.
 const maxSlot = 1<<32 - 2
 
 func (d *Decoder) push(v Value) error {
@@ -35,7 +35,7 @@ func (d *Decoder) growMarks() error {
 	return nil
 }
 
-// fence is the height of the stack at the last mark.
+// fence returns the height of the stack at the last mark.
 func (d *Decoder) fence() int {
 	if m := len(d.marks); m > 0 {
 		return int(d.marks[m-1])
@@ -51,7 +51,7 @@ func (d *Decoder) need(n int) error {
 	return nil
 }
 
-// popMark drops the last mark and everything above it. The dropped values stay readable until the next push.
+// popMark removes the last mark and returns the values above it. They stay readable until the next push.
 func (d *Decoder) popMark() ([]Value, error) {
 	m := len(d.marks)
 	if m == 0 {
@@ -84,8 +84,8 @@ func (d *Decoder) get(slot uint64) error {
 	return d.push(v)
 }
 
-// put stores the top of the stack. Picklers number slots in the order of writing, so a slot is written once and lies
-// below the number of bytes read. So the input's size bounds the memo.
+// put stores the top of the stack in a memo slot. Picklers number slots in the order of writing, so a slot is written
+// once and its number is below the number of bytes read. So the memo is not larger than the input.
 func (d *Decoder) put(slot uint64) error {
 	if err := d.need(1); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// long is the value of a little-endian two's-complement integer of any width.
+// long returns the value of a little-endian two's-complement integer of any width.
 func (d *Decoder) long(b []byte) (Value, error) {
 	if len(b) == 0 {
 		return intValue(0), nil
@@ -45,7 +45,7 @@ func (d *Decoder) bigValue(n *big.Int) (Value, error) {
 	return Value{kind: BigInt, n: uint64(id)}, err
 }
 
-// decimal reads protocol 0's INT and LONG; INT 00 and INT 01 are its booleans.
+// decimal parses the argument of protocol 0's INT and LONG. INT 00 and INT 01 are booleans.
 func (d *Decoder) decimal(line []byte, op byte) (Value, error) {
 	s := strings.TrimSpace(string(line))
 	if op == opInt && s == "00" || op == opInt && s == "01" {
@@ -75,7 +75,7 @@ func (d *Decoder) decimalFloat(line []byte) (Value, error) {
 	return floatValue(f), nil
 }
 
-// isRange: too large a float is infinite in Python too.
+// isRange reports whether a float is too large, so that it becomes infinite, as in Python.
 func isRange(err error) bool {
 	ne, ok := err.(*strconv.NumError)
 	return ok && ne.Err == strconv.ErrRange

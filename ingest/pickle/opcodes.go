@@ -55,7 +55,7 @@ const (
 	opByteArray8      = 0x96
 )
 
-// A refusal says why an opcode is not executed.
+// A refusal has an opcode's name and the reason why this package does not execute it.
 type refusal struct{ name, reason string }
 
 const (

@@ -7,12 +7,12 @@ import (
 	"math"
 )
 
-// Rewrite returns a pickle of protocol 2 or later with edit applied to every string. Everything else stays the same,
-// including fetches from the memo. Rewrite refuses opcodes that end with their line, as older protocols have them, and
-// strings of Python 2, which have no encoding.
+// Rewrite returns a pickle of protocol 2 or later with edit applied to each string. Everything else stays the same,
+// including fetches from the memo. Rewrite refuses opcodes whose argument is a line of text, which older protocols use,
+// and strings of Python 2, which have no encoding.
 func Rewrite(p []byte, edit func(string) string) ([]byte, error) {
 	out := make([]byte, 0, len(p))
-	// The frame being copied: the place of its length in out, and its end in p.
+	// These variables describe the frame that is being copied: the place of its length in out, and its end in p.
 	length, end := -1, -1
 	for at := 0; at < len(p); {
 		if at == end {
@@ -74,7 +74,7 @@ func Rewrite(p []byte, edit func(string) string) ([]byte, error) {
 	return nil, errors.New("it has no end")
 }
 
-// appendText appends a string as Python does.
+// appendText appends the opcode and bytes of a string, as Python's pickler writes them.
 func appendText(out []byte, text string) []byte {
 	switch n := len(text); {
 	case n <= math.MaxUint8:
@@ -87,8 +87,8 @@ func appendText(out []byte, text string) []byte {
 	return append(out, text...)
 }
 
-// argument returns how many bytes follow an opcode, or how wide the length of its argument is. A negative size
-// means that plain data has no such opcode in these protocols.
+// argument returns how many bytes follow an opcode, or, in width, how many bytes the length of its argument has. A
+// negative size means that pickles of plain data do not have the opcode in these protocols.
 func argument(op byte) (size, width int) {
 	switch op {
 	case opMark, opStop, opPop, opPopMark, opDup, opNone, opAppend, opDict, opEmptyDict, opAppends, opList, opEmptyList,

@@ -5,9 +5,9 @@ import "encoding/binary"
 // runBytes is the length of the longest opcode that run executes.
 const runBytes = 10
 
-// run executes opcodes that take no memory and do not call the builder, as far as they lie in the window and
-// succeed. step executes the next opcode, or returns the error. Nearly all opcodes of a snapshot are of the first
-// kind: calling step for each would make decoding three times as slow.
+// run executes opcodes that allocate no memory and do not call the builder, as long as they lie in the window and
+// succeed. At the first other opcode, run returns, and step executes it or returns its error. run can execute nearly
+// all opcodes of a snapshot. Calling step for each of them would make decoding three times as slow.
 func (d *Decoder) run() {
 	buf, pos, stack, marks, memo := d.in.buf, d.in.pos, d.stack, d.marks, d.memo
 	fence := d.fence()
@@ -86,30 +86,31 @@ loop:
 
 func isFetch(op byte) bool { return op == opBinGet || op == opLongBinGet }
 
-// isEmptyList reports whether a list that nothing was added to lies on top of the stack, above the last mark.
+// isEmptyList reports whether the top of the stack, above the last mark, is a list without items.
 func isEmptyList(stack []Value, fence int) bool {
 	n := len(stack)
 	return n > fence && stack[n-1].kind == List && stack[n-1].tag == 0
 }
 
-// A fetchedList is what a list became whose items were all fetched from the memo. A slot of the memo that has been
-// fetched never changes, so the same opcodes fetch the same items again.
+// A fetchedList has the Ref of a list whose items were all fetched from the memo. A memo slot does not change after it
+// has been fetched, so the same opcodes fetch the same items again.
 type fetchedList struct {
 	ref   Ref
 	depth uint8
 }
 
 const (
-	// maxFetches bounds the bytes of the opcodes of one list. maxFetchedBytes bounds the bytes of all remembered lists;
-	// beyond that, all remembered lists are forgotten. fetchedCost is what a remembered list takes beyond its opcodes.
+	// maxFetches is the largest number of bytes of the opcodes of one remembered list. maxFetchedBytes is the same for
+	// all remembered lists together; beyond it, all are forgotten. fetchedCost is the memory of a remembered list in
+	// addition to its opcodes.
 	maxFetches      = 4 << 10
 	maxFetchedBytes = 16 << 20
 	fetchedCost     = 64
 )
 
 // fetch fills the empty list on top of the stack if all opcodes from the next MARK to the APPENDS are fetches from the
-// memo. fetch returns false if other opcodes lie in between. If the builder interns such lists, the items are not even
-// looked up. The stacks of events are such lists: a few thousand different ones among millions.
+// memo. fetch returns false if other opcodes lie in between. If the builder interns the list, fetch does not look up
+// its items again. The stacks of events are lists of this kind: a few thousand different stacks among millions.
 func (d *Decoder) fetch() (done bool, err error) {
 	if d.interner == nil || !isEmptyList(d.stack, d.fence()) {
 		return false, nil
@@ -140,7 +141,8 @@ func (d *Decoder) fetch() (done bool, err error) {
 	return true, nil
 }
 
-// endOfFetches is where the fetches from the memo end that begin at a position, and their number.
+// endOfFetches returns the position at which a sequence of fetches from the memo ends that begins at from, and how many
+// fetches it has.
 func endOfFetches(buf []byte, from int) (end, items int) {
 	for end = from; end < len(buf) && end-from < maxFetches; items++ {
 		n := 5
@@ -158,7 +160,7 @@ func endOfFetches(buf []byte, from int) (end, items int) {
 }
 
 // firstFetch executes the opcodes from the MARK to the APPENDS at end, which fetch the items of a list, and remembers
-// what the list became.
+// the Ref that the builder returned.
 func (d *Decoder) firstFetch(from, end int) error {
 	for d.in.pos < end {
 		d.at = d.in.offset()

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// stringCost is what an interned string costs beyond its bytes: header, map entry, allocation.
+// stringCost is the memory of an interned string in addition to its bytes: header, map entry, allocation.
 const stringCost = 64
 
-// intern gives equal texts the same id. Ids count from 1; 0 is the empty string.
+// intern returns the id of a text. Equal texts have the same id. Ids count from 1; 0 is the empty string.
 func (d *Decoder) intern(b []byte) (uint32, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -31,8 +31,8 @@ func (d *Decoder) add(s string) uint32 {
 	return id
 }
 
-// Intern gives s its id before decoding. The first n different texts, interned in order, get the ids 1 to n, so a
-// builder can tell its keys apart by constants.
+// Intern interns s before decoding and returns its id. The first n different texts, interned in order, get the ids 1 to
+// n. So a builder can use constants as the ids of the keys that it knows.
 func (d *Decoder) Intern(s string) uint32 {
 	if s == "" {
 		return 0
@@ -43,8 +43,8 @@ func (d *Decoder) Intern(s string) uint32 {
 	return d.add(s)
 }
 
-// Text is the interned text with that id: a string's valid UTF-8, the raw bytes of a bytes object, or the digits of a
-// big integer.
+// Text returns the interned text with an id: a string as valid UTF-8, the raw bytes of a bytes object, or the digits of
+// a big integer.
 func (d *Decoder) Text(id uint32) string { return d.texts[id] }
 
 // str returns a string value of b. Python writes lone surrogates (from file names that are not UTF-8) in a form that is
@@ -62,7 +62,7 @@ func (d *Decoder) bytesValue(b []byte) (Value, error) {
 	return Value{kind: Bytes, n: uint64(id)}, err
 }
 
-// quoted reads protocol 0's STRING: a Python 2 repr.
+// quoted parses the argument of protocol 0's STRING opcode: the repr of a Python 2 string.
 func (d *Decoder) quoted(line []byte) (Value, error) {
 	s := strings.TrimSpace(string(line))
 	if len(s) < 2 || s[0] != s[len(s)-1] || s[0] != '\'' && s[0] != '"' {
@@ -75,7 +75,8 @@ func (d *Decoder) quoted(line []byte) (Value, error) {
 	return d.str(out)
 }
 
-// rawUnicode reads protocol 0's UNICODE: raw-unicode-escape, whose bytes above 127 are Latin-1.
+// rawUnicode parses the argument of protocol 0's UNICODE opcode. Its encoding is raw-unicode-escape, whose bytes above
+// 127 are Latin-1.
 func (d *Decoder) rawUnicode(line []byte) (Value, error) {
 	out, err := unescape(string(line), true)
 	if err != nil {
@@ -84,7 +85,8 @@ func (d *Decoder) rawUnicode(line []byte) (Value, error) {
 	return d.str(out)
 }
 
-// unescape undoes Python's backslash escapes; in raw mode only \u and \U are escapes.
+// unescape replaces Python's backslash escapes by the characters that they stand for. In raw mode only \u and \U are
+// escapes.
 func unescape(s string, raw bool) ([]byte, error) {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -140,7 +142,7 @@ func unescape(s string, raw bool) ([]byte, error) {
 	return out, nil
 }
 
-// InternText is [Decoder.Intern] while decoding. InternText charges the memory that it adds.
+// InternText is [Decoder.Intern] for use during decoding. InternText charges the memory that it adds.
 func (d *Decoder) InternText(s string) (uint32, error) {
 	if _, ok := d.ids[s]; !ok {
 		if err := d.Charge(int64(len(s)) + stringCost); err != nil {

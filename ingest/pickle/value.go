@@ -23,7 +23,7 @@ const (
 var kindNames = [...]string{"nothing", "None", "bool", "int", "int", "int", "float", "str", "bytes", "list", "dict",
 	"tuple"}
 
-// String is Python's name for the type.
+// String returns Python's name for the type.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -31,15 +31,15 @@ func (k Kind) String() string {
 	return kindNames[0]
 }
 
-// A Ref is what a [Builder] returns to stand for a container: the builder's own tag (not 0) and a number. The zero
-// Ref is a container that is still empty.
+// A Ref stands for a container. A [Builder] returns it, with a tag (not 0) and a number that only the builder
+// interprets. The zero Ref is a container that is still empty.
 type Ref struct {
 	Tag uint8
 	ID  uint64
 }
 
-// A Value is one Python value: 16 bytes without pointers, so that stacks and memos of millions cost the garbage
-// collector nothing.
+// A Value is one Python value. It has 16 bytes and no pointers, so that the garbage collector need not scan stacks and
+// memos of millions of values.
 type Value struct {
 	n     uint64
 	slot  uint32 // 1 + the memo slot of a list or dictionary; 0 = none
@@ -52,28 +52,28 @@ type Value struct {
 // fetched marks a memo slot whose container has been copied to the stack, so that it can no longer grow.
 const fetched = 1
 
-// Kind says what v is; the zero Value has kind 0.
+// Kind returns the type of v; the zero Value has kind 0.
 func (v Value) Kind() Kind { return v.kind }
 
 // IsInt reports whether v is an integer of at most 64 bits.
 func (v Value) IsInt() bool { return v.kind == Int || v.kind == Uint }
 
-// Bool is the value of a [Bool].
+// Bool returns the value of a [Bool].
 func (v Value) Bool() bool { return v.n != 0 }
 
 // Int returns the value of an [Int]. A [Uint] wraps around, so 2^64−1 returns −1.
 func (v Value) Int() int64 { return int64(v.n) }
 
-// Uint is the value of an [Int] or [Uint]; a negative one wraps.
+// Uint returns the value of an [Int] or a [Uint]. A negative Int wraps around.
 func (v Value) Uint() uint64 { return v.n }
 
-// Float is the value of a [Float].
+// Float returns the value of a [Float].
 func (v Value) Float() float64 { return math.Float64frombits(v.n) }
 
-// ID is the id of an interned string, bytes or big integer: see [Decoder.Text]. Equal texts have equal ids.
+// ID returns the id of an interned string, bytes object or big integer; see [Decoder.Text]. Equal texts have equal ids.
 func (v Value) ID() uint32 { return uint32(v.n) }
 
-// Ref returns what the builder returned for a container; the zero Ref if it is empty.
+// Ref returns the Ref that the builder returned for a container, or the zero Ref if the container is empty.
 func (v Value) Ref() Ref { return Ref{Tag: v.tag, ID: v.n} }
 
 func intValue(n int64) Value     { return Value{kind: Int, n: uint64(n)} }

@@ -13,7 +13,8 @@ var (
 
 const windowBytes = 256 << 10
 
-// A window is a buffered input whose bytes are looked at in place; bufio's calls per opcode would halve the speed.
+// A window is a buffered input whose bytes are read in place, since calls of package bufio for each opcode would halve
+// the speed.
 type window struct {
 	r    io.Reader // nil: buf is the whole input
 	buf  []byte
@@ -60,7 +61,8 @@ func (w *window) fill(n int) error {
 	return nil
 }
 
-// take returns the next n bytes, valid until the next call. A length is believed only as far as bytes arrive.
+// take returns the next n bytes, which are valid until the next call. take allocates memory only as bytes arrive, since
+// a damaged file may claim any length.
 func (w *window) take(n int) ([]byte, error) {
 	if n <= w.left() {
 		b := w.buf[w.pos : w.pos+n]
@@ -96,8 +98,8 @@ func (w *window) take(n int) ([]byte, error) {
 	return b, nil
 }
 
-// line returns the bytes up to the next newline, without it; limit bounds their number. errShort if the input has no
-// newline.
+// line returns the bytes up to the next newline, without the newline. tooLong is true if there are more than limit
+// bytes. line returns errShort if the input has no newline.
 func (w *window) line(limit int64) (line []byte, tooLong bool, err error) {
 	w.long = w.long[:0]
 	for {
