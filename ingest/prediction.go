@@ -9,19 +9,19 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// prediction gathers what the phantom GPU said in each process of a predicted run.
+// prediction combines the phantom GPU's reports from all processes of a predicted run.
 func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Prediction {
 	if m.Source != schemas.Predicted {
 		return nil
 	}
-	// If no process used torch, there was nothing to report.
+	// If a run that ended well has no journals, no process used torch, and there was nothing to report.
 	p := &schemas.Prediction{Complete: len(journals) > 0 || m.Status == schemas.StatusOK &&
 		len(m.Collector.Uninjected) == 0, UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{},
 		Notes: []string{}}
 	reads, guesses, assumptions, assumed, copied := map[string]int64{}, map[string]int64{}, map[string]int64{},
 		map[string]int64{}, map[string]int64{}
 	for _, j := range journals {
-		// Without its last word a process may have read more since.
+		// A process without a last frame may have read further values after its last report.
 		p.Complete = p.Complete && j.Prediction != nil && j.End != nil
 		if j.Prediction == nil {
 			continue
@@ -54,7 +54,7 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 	return p
 }
 
-// tallied lists what happened most often first.
+// tallied lists the counts, the largest first.
 func tallied(counts map[string]int64) []schemas.Counted {
 	out := []schemas.Counted{}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -64,7 +64,7 @@ func tallied(counts map[string]int64) []schemas.Counted {
 	return out
 }
 
-// Placement is what a run under one policy of addresses adds to a band.
+// Placement returns the peaks of a run with its address policy, from which a range over policies is made.
 func Placement(m *schemas.Manifest, r *schemas.IngestReport) schemas.Placement {
 	p := schemas.Placement{RunID: m.RunID, Status: m.Status}
 	if m.Phantom != nil {
@@ -85,7 +85,8 @@ func Placement(m *schemas.Manifest, r *schemas.IngestReport) schemas.Placement {
 	return p
 }
 
-// Collection is what a run whose garbage was collected at other moments adds to the range of its peak.
+// Collection returns the peaks of a run whose garbage was collected at other moments, from which the range of the peak
+// is made.
 func Collection(m *schemas.Manifest, r *schemas.IngestReport) schemas.Collection {
 	p := Placement(m, r)
 	return schemas.Collection{When: m.Phantom.Garbage, RunID: p.RunID, Status: p.Status,
@@ -99,7 +100,8 @@ func known(n *int64) int64 {
 	return *n
 }
 
-// band is the range of the peaks over the run and the earlier ones that placed segments otherwise.
+// band returns the range of the peaks over the run and the earlier runs of the same experiment with other address
+// policies.
 func band(m *schemas.Manifest, r *schemas.IngestReport) *schemas.PlacementBand {
 	if m.Phantom == nil || len(m.Phantom.Placements) == 0 || len(r.Devices) == 0 {
 		return nil
@@ -109,7 +111,8 @@ func band(m *schemas.Manifest, r *schemas.IngestReport) *schemas.PlacementBand {
 		own.PeakAllocatedBytes},
 		Reserved: [2]int64{own.PeakReservedBytes, own.PeakReservedBytes}}
 	for _, p := range m.Phantom.Placements {
-		// The peak of a run that was stopped, or that ended otherwise, belongs to another part of the script.
+		// A run that was stopped, or that ended with another status, did not run the same part of the script, so its
+		// peak does not count.
 		if p.Status != m.Status || !schemas.EndedByItself(p.Status) {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// processes are the rows of a journal's process, one for each device that it used.
+// processes returns the rows of processes.parquet for a journal's process, one for each device that it used.
 func processes(m *schemas.Manifest, j *spool.Journal, recs []*recording, r *report) []schemas.Process {
 	p := schemas.Process{RunID: m.RunID, Rank: j.Rank, PID: int64(j.Header.PID), StartNS: j.Header.StartNS,
 		Ended: ended(j)}
@@ -37,8 +37,8 @@ func ended(j *spool.Journal) string {
 }
 
 // identify returns the UUID of the GPU behind one of torch's ordinals, "" if it cannot be determined. The manifest's
-// GPUs are in NVML's order, and the process may number its GPUs in another order. So an ordinal is never taken for an
-// index.
+// GPUs are in NVML's order, and the process may number its GPUs in another order. So identify does not use an ordinal
+// as an index.
 func identify(m *schemas.Manifest, j *spool.Journal, device int32, r *report) string {
 	measured := m.Source == schemas.Measured
 	for _, d := range j.Devices {
@@ -56,7 +56,7 @@ func identify(m *schemas.Manifest, j *spool.Journal, device int32, r *report) st
 		}
 		return *d.UUID
 	}
-	// An older agent names no UUID: if the run could see only one GPU, the process used that one.
+	// Older agents report no UUID. If the run could see only one GPU, the process used that GPU.
 	if len(m.GPUs) == 1 {
 		return m.GPUs[0].UUID
 	}
@@ -67,7 +67,7 @@ func identify(m *schemas.Manifest, j *spool.Journal, device int32, r *report) st
 	return ""
 }
 
-// bareUUID is a UUID without NVML's prefix.
+// bareUUID returns a UUID without NVML's prefix.
 func bareUUID(uuid string) string {
 	if _, rest, ok := strings.Cut(uuid, "-"); ok && (strings.HasPrefix(uuid, "GPU-") ||
 		strings.HasPrefix(uuid, "MIG-")) {

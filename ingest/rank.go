@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// ingestJournal ingests one rank.
+// ingestJournal makes the tables of one rank from its journal.
 func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) error {
 	t.modules = append(t.modules, moduleRows(m.RunID, j)...)
 	stacks := torchsnap.NewStacks()
@@ -52,7 +52,8 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 	return t.marks.WriteAll(markRows(m.RunID, j, ctx.Tags()))
 }
 
-// moduleRows are the rows of modules.parquet, and give the journal's modules names that tell its models apart.
+// moduleRows returns the rows of modules.parquet. It also renames the journal's modules so that their names distinguish
+// its models.
 func moduleRows(runID string, j *spool.Journal) []schemas.Module {
 	rows := join.Modules(runID, j.Rank, j.Modules) // roles are by the names that the model itself gives
 	modelnames.Disambiguate(j)
@@ -66,7 +67,7 @@ func moduleRows(runID string, j *spool.Journal) []schemas.Module {
 	return rows
 }
 
-// rankOf is what the join looks at of a journal.
+// rankOf returns the part of a journal that the join needs.
 func rankOf(m *schemas.Manifest, j *spool.Journal, s *steps.Result) *join.Rank {
 	rank := &join.Rank{RunID: m.RunID, Rank: j.Rank, Marks: j.Marks, Tags: j.Tags, Names: j.Names, Holders: j.Holders,
 		Intervals: j.Intervals, Steps: s, LastK: lastRecorded(j), Untimed: m.Source != schemas.Measured}
@@ -76,7 +77,7 @@ func rankOf(m *schemas.Manifest, j *spool.Journal, s *steps.Result) *join.Rank {
 	return rank
 }
 
-// replayDevices replays the events of each device, and checks them.
+// replayDevices replays the events of each device, and checks the result against torch's counters.
 func replayDevices(j *spool.Journal, recs []*recording, r *report) (devices []join.Device,
 	verdicts []schemas.DeviceVerdict, err error) {
 	for _, rec := range recs {
@@ -102,7 +103,7 @@ func replayDevices(j *spool.Journal, recs []*recording, r *report) (devices []jo
 	return devices, verdicts, nil
 }
 
-// lastRecorded is the mark of the last drain with events, 0 if nothing can have come after it.
+// lastRecorded returns the mark of the last drain with events, or 0 if no events can have been lost after it.
 func lastRecorded(j *spool.Journal) uint32 {
 	for i := len(j.Chunks) - 1; i >= 0; i-- {
 		switch c := &j.Chunks[i]; {

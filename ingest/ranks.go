@@ -30,7 +30,7 @@ type rankFile struct {
 	entry   packed.Entry
 }
 
-// rankFiles are files whose ranks are not known yet.
+// rankFiles returns the files at paths, without their ranks, which are not known yet.
 func rankFiles(paths []string) []rankFile {
 	out := make([]rankFile, len(paths))
 	for i, path := range paths {
@@ -39,7 +39,7 @@ func rankFiles(paths []string) []rankFile {
 	return out
 }
 
-// copyName names the copy of a rank's snapshot in the run's spool folder.
+// copyName returns the name of the copy of a rank's snapshot in the run's spool folder.
 func copyName(rank int32) string { return fmt.Sprintf("snapshot.rank%d.pickle", rank) }
 
 // An importedFile is a file that an imported run keeps a copy of.
@@ -49,7 +49,7 @@ type importedFile struct {
 	of   *schemas.Import // the file's own part of the provenance
 }
 
-// importedFiles are the files that a run was imported from.
+// importedFiles returns the files from which a run was imported.
 func importedFiles(m *schemas.Import) []importedFile {
 	if len(m.Ranks) == 0 {
 		return []importedFile{{0, snapshotFile, m}}
@@ -62,11 +62,11 @@ func importedFiles(m *schemas.Import) []importedFile {
 	return out
 }
 
-// rankInName finds the rank in a file's name, as in rank0.pickle, snapshot_rank_3.pickle.gz and rank0_memory.pickle.
+// rankInName matches the rank in a file's name, as in rank0.pickle, snapshot_rank_3.pickle.gz and rank0_memory.pickle.
 var rankInName = regexp.MustCompile(`(?i)(?:^|[^a-z])rank[-_.]?([0-9]{1,6})`)
 
-// rankOfName returns the rank in the name of a snapshot's file, and what the name has in common with the names of
-// its run's other ranks. ok is false if the name has no rank.
+// rankOfName returns the rank in the name of a snapshot's file, and the rest of the name, which is the same for all
+// ranks of a run. ok is false if the name has no rank.
 func rankOfName(path string) (rank int32, common string, ok bool) {
 	name := snapshotName(filepath.Base(path))
 	at := rankInName.FindStringSubmatchIndex(name)
@@ -77,8 +77,8 @@ func rankOfName(path string) (rank int32, common string, ok bool) {
 	return int32(n), filepath.Join(filepath.Dir(path), name[:at[2]]+"*"+name[at[3]:]), err == nil
 }
 
-// together returns files by the ranks in their names, if each has a different one; nil = they are not ranks of one
-// run.
+// together returns files in the order of the ranks in their names, if all files have different ranks. Otherwise they
+// are not the ranks of one run, and together returns nil.
 func together(files []rankFile) []rankFile {
 	var out []rankFile
 	for _, f := range files {
@@ -93,7 +93,8 @@ func together(files []rankFile) []rankFile {
 	return out
 }
 
-// inOrder are files as ranks in the order in which they were named, unless all names have ranks.
+// inOrder gives files their ranks: by the ranks in their names if all names have one, otherwise by the order in which
+// the user named them.
 func inOrder(files []rankFile) []rankFile {
 	if out := together(files); out != nil {
 		return out
@@ -105,8 +106,8 @@ func inOrder(files []rankFile) []rankFile {
 	return out
 }
 
-// byRun groups files by run. Snapshots in one folder whose names differ only in the rank are one run. is reports
-// whether a file can be the snapshot of a rank.
+// byRun groups files by run. Snapshots in the same folder whose names differ only in the rank belong to one run. The
+// function is reports whether a file can be the snapshot of a rank.
 func byRun(files []rankFile, is func(*rankFile) bool) (out [][]rankFile) {
 	groups := map[string]int{}
 	for _, f := range files {
@@ -125,7 +126,7 @@ func byRun(files []rankFile, is func(*rankFile) bool) (out [][]rankFile) {
 	return out
 }
 
-// entriesByRun groups the entries to read from a file by run. With all, every entry is a rank.
+// entriesByRun groups the entries to read from a file by run. If all is true, all entries are ranks of one run.
 func (in *input) entriesByRun(entries []packed.Entry, all bool) [][]rankFile {
 	files := make([]rankFile, len(entries))
 	for i, e := range entries {
@@ -151,8 +152,8 @@ func (in *input) entriesByRun(entries []packed.Entry, all bool) [][]rankFile {
 	return out
 }
 
-// importBeside imports a file of a folder: with the other ranks of its run, if it is the first of them, and not at all
-// if it is another.
+// importBeside imports a file of a folder. If the file is a rank's snapshot, the first rank's file stands for the whole
+// run: importBeside imports all its ranks with that file, and ignores the files of the other ranks.
 func importBeside(path, store string, o Options) ([]Outcome, error) {
 	files := rankFiles([]string{path})
 	if _, common, ok := rankOfName(path); ok && looksLikePickle(path) {
@@ -175,7 +176,7 @@ func importBeside(path, store string, o Options) ([]Outcome, error) {
 	return importGroup(files, store, o)
 }
 
-// importGroup imports what byRun puts together.
+// importGroup imports one group of files that [byRun] returned.
 func importGroup(files []rankFile, store string, o Options) ([]Outcome, error) {
 	of := together(files)
 	if o.Ranks {
@@ -229,7 +230,7 @@ func importRanks(of []rankFile, store string, o Options) ([]Outcome, error) {
 	return outs, nil
 }
 
-// A rankError concerns the snapshot of one rank, given by its place among the run's snapshots.
+// A rankError is an error about the snapshot of one rank, given by its index among the run's snapshots.
 type rankError struct {
 	at  int
 	err error
@@ -238,9 +239,9 @@ type rankError struct {
 func (e *rankError) Error() string { return e.err.Error() }
 func (e *rankError) Unwrap() error { return e.err }
 
-// takeRanks keeps copies of the snapshots of all ranks and describes their run. takeRanks decodes only the first
-// snapshot while copying it. The other snapshots are read one after the other when the run's id is known, since all
-// rows contain the id. at is the file that caused err.
+// takeRanks copies the snapshots of all ranks and returns the manifest of their run. takeRanks decodes only the first
+// snapshot while it copies it. The other snapshots are decoded later, one after another, when the run's id is known,
+// since all rows contain the id. at is the index of the file that caused err.
 func takeRanks(of []rankFile, dir, store string, o Options) (m *schemas.Manifest, snapshots []rankSnapshot, at int,
 	err error) {
 	var first *torchsnap.Snapshot
@@ -276,7 +277,8 @@ func takeRanks(of []rankFile, dir, store string, o Options) (m *schemas.Manifest
 	return m, snapshots, 0, nil
 }
 
-// open opens what has to hold one snapshot. An archive is open already.
+// open opens a rank's file, which must contain exactly one snapshot. If the file is an entry of an archive, the archive
+// is already open.
 func (f *rankFile) open(store string) (*input, packed.Entry, error) {
 	if f.archive != nil {
 		return f.archive, f.entry, onlySnapshot(f.entry)
@@ -298,7 +300,7 @@ func (f *rankFile) open(store string) (*input, packed.Entry, error) {
 	return nil, packed.Entry{}, err
 }
 
-// onlySnapshot refuses what has figures.
+// onlySnapshot returns an error for an entry that has figures instead of a snapshot.
 func onlySnapshot(e packed.Entry) error {
 	if figuresKind(e) != figures.None {
 		return refuse("it has figures and is no memory snapshot; only snapshots of ranks become one run")
@@ -306,7 +308,7 @@ func onlySnapshot(e packed.Entry) error {
 	return nil
 }
 
-// keep copies a file's entry as [take] does, and does not decode it.
+// keep copies a file's entry as [take] does, but does not decode it.
 func keep(e packed.Entry, kept string) (digests, error) {
 	r, err := e.Open()
 	if err != nil {
@@ -319,7 +321,7 @@ func keep(e packed.Entry, kept string) (digests, error) {
 	return sums, cmp.Or(err, keeping)
 }
 
-// commonName names a run by the common part of its files' names.
+// commonName returns the common part of the names of a run's files, as the name of the run.
 func commonName(ranks []schemas.ImportedRank) string {
 	name := snapshotName(ranks[0].File)
 	if at := rankInName.FindStringSubmatchIndex(name); at != nil {
@@ -332,7 +334,7 @@ func commonName(ranks []schemas.ImportedRank) string {
 	return name
 }
 
-// refusedRanks returns the outcomes of a run's files after the file at a place was refused with err.
+// refusedRanks returns the outcomes of all files of a run after the file with index at was refused with err.
 func refusedRanks(of []rankFile, at int, err error, store string) ([]Outcome, error) {
 	bad, err := refusedFile(of[at].path, nil, err, store)
 	outs := make([]Outcome, len(of))

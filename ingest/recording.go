@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// recording is what one rank's drains say about one device.
+// recording is the data about one device from the drains of one rank.
 type recording struct {
 	device      int32
 	events      schemas.EventColumns
@@ -32,8 +32,8 @@ type recording struct {
 	unknown     int64 // events whose action this version does not know
 	unread      int64 // entries among the events that are not events
 	disputed    int64 // segments of the final list whose blocks contradict their totals
-	// misplaced counts segments of a device that torch traced nothing of, though it traces all devices: they may be
-	// another device's.
+	// misplaced counts the segments of a device for which torch has no trace, though torch traces all devices. The
+	// segments may belong to another device.
 	misplaced  int64
 	backwards  int64 // events that are earlier than the one before
 	everUsed   bool
@@ -41,7 +41,7 @@ type recording struct {
 	listOnly   bool // a snapshot without a history: the allocator's own list is all there is
 }
 
-// counts are events as torch counts them.
+// counts has numbers of allocator events, in the way torch's counters count them.
 type counts struct{ allocs, requests, completes, bytes int64 }
 
 func (a counts) minus(b counts) counts {
@@ -72,7 +72,7 @@ func counted(stats map[string]int64) counts {
 		stats["requested_bytes.all.allocated"]}
 }
 
-// reader collects a journal's drains, device by device.
+// reader collects the data of a journal's drains, device by device.
 type reader struct {
 	journal *spool.Journal
 	stacks  *torchsnap.Stacks
@@ -85,14 +85,14 @@ type reader struct {
 	paused  bool   // nothing is recorded
 }
 
-// reset is a script's own reset of torch's counters.
+// reset is a call by which the script itself resets torch's counters.
 type reset struct {
 	k           uint32
 	peaks       bool
 	accumulated bool
 }
 
-// read decodes all drains of a journal. Devices that were never used are left out.
+// read decodes all drains of a journal, and leaves out devices that were not used.
 func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 	r := &reader{journal: j, stacks: stacks, devices: map[int32]*recording{}, last: map[int32]map[string]int64{},
 		missing: map[int32]counts{}}
@@ -129,7 +129,8 @@ func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 				rec.unverified += int64(rec.events.Len() - from[d])
 			}
 		} else {
-			// Before the chunk counts as broken: its counters tell how many events were lost.
+			// The checkpoint is added before the chunk counts as broken, since its counters show how many events were
+			// lost.
 			r.addCheckpoint(c, previous, from)
 			previous = c.Checkpoint.K
 			if r.paused = !c.Checkpoint.Recording; !r.paused {
@@ -153,7 +154,8 @@ func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 	return out
 }
 
-// acted reports whether the program did anything on the device. A snapshot alone leaves an event on every device.
+// acted reports whether the program used the device. Events of taking a snapshot do not count, since torch adds one to
+// each device.
 func (rec *recording) acted() bool {
 	return slices.ContainsFunc(rec.events.Action, func(a schemas.Action) bool { return a != schemas.ActionSnapshot })
 }
@@ -198,7 +200,7 @@ func (r *reader) addEvents(c *spool.Chunk) error {
 	return nil
 }
 
-// blocks is a snapshot's own list of one device.
+// blocks returns the list of a device's blocks in a snapshot.
 func blocks(s *torchsnap.Snapshot, device int32, seq int64, at schemas.ListMoment) []schemas.SegmentBlock {
 	var out []schemas.SegmentBlock
 	for i := range s.Segments {
@@ -217,7 +219,7 @@ func blocks(s *torchsnap.Snapshot, device int32, seq int64, at schemas.ListMomen
 	return out
 }
 
-// asOf is a copy of a list of blocks that is kept for another moment.
+// asOf returns a copy of a list of blocks for another moment.
 func asOf(at schemas.ListMoment, list []schemas.SegmentBlock) []schemas.SegmentBlock {
 	list = slices.Clone(list)
 	for i := range list {
@@ -226,7 +228,7 @@ func asOf(at schemas.ListMoment, list []schemas.SegmentBlock) []schemas.SegmentB
 	return list
 }
 
-// replaySettings are the settings that decide the sizes of blocks, of those that a snapshot reports.
+// replaySettings returns those of a snapshot's allocator settings that decide the sizes of blocks.
 func replaySettings(s torchsnap.Settings) (replay.Settings, error) {
 	out := replay.Settings{ExpandableSegments: s.ExpandableSegments}
 	if s.MaxSplitSize > 0 && s.MaxSplitSize < math.MaxInt64 { // the greatest integer is no limit either
@@ -240,8 +242,8 @@ func replaySettings(s torchsnap.Settings) (replay.Settings, error) {
 	return out, nil
 }
 
-// addCheckpoint compares the events since the last drain with torch's counters, interval by interval, because a
-// script may reset the counters in between.
+// addCheckpoint adds a drain's checkpoint for each device, and compares the events since the previous drain with
+// torch's counters. It compares interval by interval, because a script may reset the counters in between.
 func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]int) {
 	p := c.Checkpoint
 	var cleared reset
@@ -305,7 +307,7 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 	}
 }
 
-// tail is the n events before event index to.
+// tail returns the last n events before event index to.
 func (rec *recording) tail(to int, n int64) *schemas.EventColumns {
 	lo := max(to-int(n), 0)
 	return &schemas.EventColumns{Action: rec.events.Action[lo:to], Size: rec.events.Size[lo:to]}

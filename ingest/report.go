@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// report is the report while it is made.
+// report is the ingest report while ingest makes it.
 type report struct {
 	schemas.IngestReport
 	attached bool // the journal ends while the process lives
@@ -52,7 +52,7 @@ func (r *report) warnOfReplay(rank int32, rec *recording, res *replay.Result) {
 	}
 }
 
-// warnOfTags names the tags that several blocks of a device may be meant by.
+// warnOfTags adds a warning that names tags which fit several blocks of a device.
 func (r *report) warnOfTags(rank, device int32, joined *join.Result) {
 	for _, a := range joined.Ambiguous {
 		r.warn("rank %d, device %d: %s", rank, device, a)
@@ -62,10 +62,10 @@ func (r *report) warnOfTags(rank, device int32, joined *join.Result) {
 	}
 }
 
-// maxDamaged bounds the damaged frames that are named.
+// maxDamaged is the largest number of damaged frames that warnings name.
 const maxDamaged = 5
 
-// addRank adds what a journal says of itself.
+// addRank adds the state of a rank's journal to the report: its records, failures, steps and cost.
 func (r *report) addRank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Context, recs []*recording) {
 	v := schemas.RankVerdict{Rank: j.Rank, Marks: int64(len(j.Marks)), Frames: j.Frames, Complete: j.End != nil}
 	if j.Torn != nil {
@@ -90,13 +90,13 @@ func (r *report) addRank(m *schemas.Manifest, j *spool.Journal, s *steps.Result,
 		r.warn("rank %d: the allocator backend %s keeps no history: there are counters only", j.Rank,
 			*e.AllocatorBackend)
 	}
-	// If a run died in its first step, the update was still to come.
+	// If a run died in its first step, it had not reached its first update, so backward runs prove nothing.
 	if s.Rule == steps.RuleBackward && (j.Exception == nil || len(s.Steps) > 1) {
 		r.warn("rank %d: no optimizer step was seen; each backward pass counts as a step (dpsight.step() says it "+
 			"better)", j.Rank)
 	}
 	r.warnOfLines(j)
-	// The rank with the most steps speaks for the run.
+	// The rank with the most steps stands for the run.
 	if n := int64(len(s.Steps)); r.Steps.Rule == "" || n > r.Steps.Derived {
 		r.Steps = schemas.StepDerivation{Rule: s.Rule, Derived: n, Optimizers: int64(s.Optimizers)}
 	}
@@ -108,7 +108,7 @@ func (r *report) addRank(m *schemas.Manifest, j *spool.Journal, s *steps.Result,
 	}
 }
 
-// warnOfLines says why lines of the script are not known.
+// warnOfLines adds a warning that says why lines of the script are not known.
 func (r *report) warnOfLines(j *spool.Journal) {
 	l := j.Lines
 	if l == nil {
@@ -126,7 +126,7 @@ func (r *report) warnOfLines(j *spool.Journal) {
 	}
 }
 
-// failedHooks are the agent's hooks that failed, with the step that each failed in.
+// failedHooks returns the agent's hooks that failed, each with the step in which it failed.
 func failedHooks(j *spool.Journal, s *steps.Result) (out []schemas.FailedHook) {
 	for i := range j.Failures {
 		f := schemas.FailedHook{Hook: j.Failures[i].Hook, Error: j.Failures[i].Error, Step: -1, Fatal: j.Failures[i].Fatal}
@@ -140,10 +140,10 @@ func failedHooks(j *spool.Journal, s *steps.Result) (out []schemas.FailedHook) {
 	return out
 }
 
-// maxBareSteps bounds the bare steps that are listed: a recording may have any number.
+// maxBareSteps is the largest number of bare steps that the report lists, since a recording may have very many.
 const maxBareSteps = 1000
 
-// listed is the first bare steps, and the one of the peak.
+// listed returns the first bare steps, and the step of the peak if that is a later bare step.
 func listed(all []schemas.BareStep, peak int64) []schemas.BareStep {
 	out := all[:min(len(all), maxBareSteps)]
 	if rest := all[len(out):]; len(rest) > 0 {

@@ -26,29 +26,30 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// snapshotFile names the copy of the snapshot in an imported run's spool folder, so that the run can be ingested again.
+// snapshotFile is the name of the copy of the snapshot in an imported run's spool folder, from which the run can be
+// ingested again.
 const snapshotFile = "snapshot.pickle"
 
 const hint = "call torch.cuda.memory._record_memory_history() before the first use of the GPU, and " +
 	"torch.cuda.memory._dump_snapshot(FILE) at the end"
 
-// idTime is the form of the time at the beginning of a run's id. noTime replaces a time that is not known.
+// idTime is the format of the time at the beginning of a run's id. noTime stands for an unknown time.
 const (
 	idTime = "20060102T150405Z"
 	noTime = "00000000T000000Z"
 )
 
-// idDigits of the digest of a snapshot's content end the id of its run.
+// idDigits is how many digits of the digest of a snapshot's content the id of its run ends with.
 const idDigits = 6
 
-// refusal is an input that is sound, but not for us.
+// refusal is the error for an input that is not damaged, but that dpsight cannot import.
 type refusal struct{ reason string }
 
 func (r *refusal) Error() string { return r.reason }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// ingestSnapshot ingests an imported run again, from its own copies.
+// ingestSnapshot ingests an imported run again, from the copies of its snapshots that the run keeps.
 func ingestSnapshot(dir string, m *schemas.Manifest, o Options) (*schemas.IngestReport, error) {
 	var of []rankSnapshot
 	for _, f := range importedFiles(m.Import) {
@@ -122,7 +123,7 @@ func hashOf(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// readSnapshot reads the copy that a run keeps.
+// readSnapshot reads the copy of a snapshot that a run keeps.
 func readSnapshot(path string) (*torchsnap.Snapshot, error) {
 	s, err := torchsnap.ReadFile(path, torchsnap.Options{})
 	if err != nil {
@@ -131,7 +132,7 @@ func readSnapshot(path string) (*torchsnap.Snapshot, error) {
 	return s, attributable(s)
 }
 
-// attributable refuses a snapshot that shows nothing.
+// attributable returns an error for a snapshot without events and blocks.
 func attributable(s *torchsnap.Snapshot) error {
 	used := func(c schemas.EventColumns) bool { return c.Len() > 0 }
 	if len(s.Segments) == 0 && !slices.ContainsFunc(s.Devices, used) {
@@ -140,7 +141,7 @@ func attributable(s *torchsnap.Snapshot) error {
 	return nil
 }
 
-// snapshotManifest describes the run that a snapshot becomes. The same name and content give the same id.
+// snapshotManifest returns the manifest of the run that a snapshot becomes. The same name and content give the same id.
 func snapshotManifest(file, sum string, s *torchsnap.Snapshot, o Options) *schemas.Manifest {
 	first, last := int64(0), int64(0)
 	for i := range s.Devices {
@@ -172,7 +173,7 @@ func snapshotManifest(file, sum string, s *torchsnap.Snapshot, o Options) *schem
 		Import:    &schemas.Import{Kind: schemas.ImportSnapshot, File: file, SHA256: sum, StackRules: o.StackRules}}
 }
 
-// snapshotName is a file's name without its endings.
+// snapshotName returns a file's name without its endings.
 func snapshotName(file string) string {
 	name := packed.Plain(file)
 	for _, suffix := range []string{".pickle", ".pkl"} {
@@ -207,9 +208,9 @@ type rankSnapshot struct {
 	read *torchsnap.Snapshot // nil = it is yet to be read from the copy
 }
 
-// snapshotTables derives the tables of an imported run. The file or the user names the run's phases (package
-// annotations), and stacks decide what a block is for (package stackrules). The snapshots of several ranks are read one
-// after the other.
+// snapshotTables derives the tables of an imported run. The file or the user's rules name the run's phases (package
+// annotations), and stacks decide the categories of blocks (package stackrules). The snapshots of several ranks are
+// read one after the other.
 func snapshotTables(dir string, m *schemas.Manifest, of []rankSnapshot, o Options) (*schemas.IngestReport, error) {
 	rules, err := stackrules.Default.Before(m.Import.StackRules)
 	if err != nil {
@@ -238,7 +239,7 @@ func snapshotTables(dir string, m *schemas.Manifest, of []rankSnapshot, o Option
 	return &r.IngestReport, nil
 }
 
-// addSnapshot adds what the snapshot of a rank says to the tables and the report.
+// addSnapshot adds the data from the snapshot of a rank to the tables and the report.
 func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules stackrules.Rules, t *tables,
 	r *report) error {
 	defer collectDecoder(s)()
@@ -256,7 +257,7 @@ func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules s
 			continue
 		}
 		place := placeOf(m, rank, rec.device)
-		// Events that no phase can be marked on are written while they are replayed.
+		// If no phases need marks on the events, the table of events is written during the replay.
 		var events func() error
 		if len(s.Annotations) == 0 && phases == nil && !s.HasTexts(d) {
 			events = t.addEvents(m.RunID, rank, rec)
@@ -317,7 +318,7 @@ func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules s
 	return nil
 }
 
-// placeOf names a device of an imported run, with its rank where the run has several.
+// placeOf returns the name of a device of an imported run, with its rank if the run has several ranks.
 func placeOf(m *schemas.Manifest, rank, device int32) string {
 	if len(m.Import.Ranks) > 0 {
 		return fmt.Sprintf("rank %d, device %d", rank, device)
@@ -325,7 +326,7 @@ func placeOf(m *schemas.Manifest, rank, device int32) string {
 	return fmt.Sprintf("device %d", device)
 }
 
-// deviceCount is one more than the highest device that has events or memory.
+// deviceCount returns the highest number of a device that has events or memory, plus one.
 func deviceCount(s *torchsnap.Snapshot) int {
 	n := len(s.Devices)
 	for i := range s.Segments {
@@ -334,7 +335,7 @@ func deviceCount(s *torchsnap.Snapshot) int {
 	return n
 }
 
-// snapshotRecording returns what a snapshot says about one device; nil = nothing.
+// snapshotRecording returns the data in a snapshot about one device; nil = there is none.
 func snapshotRecording(s *torchsnap.Snapshot, device int32, settings replay.Settings) *recording {
 	rec := &recording{device: device, settings: settings}
 	if int(device) < len(s.Devices) {
@@ -358,7 +359,7 @@ func snapshotRecording(s *torchsnap.Snapshot, device int32, settings replay.Sett
 	return rec
 }
 
-// survivors are the stacks of the blocks that are in use at the end, by address.
+// survivors returns, by address, the stacks of the blocks that are in use at the end.
 func survivors(s *torchsnap.Snapshot, device int32) map[uint64]uint32 {
 	out := map[uint64]uint32{}
 	for i := range s.Segments {
@@ -374,9 +375,9 @@ func survivors(s *torchsnap.Snapshot, device int32) map[uint64]uint32 {
 	return out
 }
 
-// warnOfHistory warns that the events do not begin where the process did, so earlier values may have been higher. A
-// block has a stack only if torch was recording when it was made. If a block with a stack has no event, the event
-// existed and is gone.
+// warnOfHistory adds a warning if the recording did not begin with the process, so that an earlier peak may have been
+// higher. A block has a stack only if torch was recording when the block was made. So if a block with a stack has no
+// allocation event, torch has dropped the event.
 func (r *report) warnOfHistory(place string, rec *recording, res *replay.Result, made map[uint64]uint32) {
 	if rec.listOnly || !res.Anomalies.Late() {
 		return
@@ -396,7 +397,7 @@ func (r *report) warnOfHistory(place string, rec *recording, res *replay.Result,
 	r.warn("%s: recording began after the first allocations: an earlier, higher peak is not in the file", place)
 }
 
-// warnOfOwners says for how much of the memory allocated at the peak the purpose is known.
+// warnOfOwners adds a warning that says for how much of the memory allocated at the peak the category is known.
 func (r *report) warnOfOwners(place string, rec *recording, peak int64, joined *join.Result) {
 	s := joined.SharesAt(peak)
 	total := s.Stack + s.Other + s.Untraced + s.Rest

@@ -14,12 +14,13 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// tables collects the rows of a run. The four large tables are streamed, for their rows take several times what ingest
-// keeps of them; the others are written at the end.
+// tables collects the rows of a run. The four large tables are streamed, since their rows take several times the memory
+// of ingest's own data. All other tables are written at the end.
 type tables struct {
 	files schemas.Replacement
-	// hasty tables come from a file that a user waits for. Hasty tables are compressed less, and several are written at
-	// once. A recording is ingested after its process has ended, on a machine whose cores and memory have other work.
+	// hasty is true for tables of an imported file, for which a user waits. Hasty tables are compressed less, and
+	// several are written at the same time. The tables of a recording are made on a machine whose cores and memory may
+	// have other work.
 	hasty       bool
 	events      *schemas.TableWriter[schemas.Event]
 	marks       *schemas.TableWriter[schemas.Mark]
@@ -76,7 +77,7 @@ func write(dir string, r *report, hasty bool, fill func(*tables) error) error {
 	return t.files.Commit(schemas.IngestReportFile)
 }
 
-// A stream is a table that is written while rows are made. Each has a goroutine, in which its file is open.
+// A stream is a table that is written while its rows are made. Each stream has a goroutine that has the file open.
 type stream struct {
 	open  chan struct{}
 	end   chan error // why no more rows come, nil = there are no more
@@ -106,7 +107,7 @@ func startStream[T any](t *tables, table schemas.Table[T], w **schemas.TableWrit
 	return s
 }
 
-// opened waits until rows can be written.
+// opened waits until the stream's file is open and rows can be written.
 func (s *stream) opened() error {
 	select {
 	case <-s.open:
@@ -116,13 +117,13 @@ func (s *stream) opened() error {
 	}
 }
 
-// wait waits until a table that was asked to end has ended.
+// wait waits until a stream that was told to end has written its table.
 func (s *stream) wait() error {
 	<-s.ended
 	return s.err
 }
 
-// small writes the tables that are not streamed, side by side if they are hasty.
+// small writes the tables that are not streamed. If they are hasty, it writes them at the same time.
 func (t *tables) small() error {
 	var waits []func() error
 	for _, write := range []func() error{
@@ -161,13 +162,14 @@ func whole[T any](t *tables, table schemas.Table[T], rows []T) error {
 	return nil
 }
 
-// addEvents takes the events of one device, whose columns must not change any more. wait is for [tables.add].
+// addEvents writes the events of one device. Their columns must not change afterwards. The caller passes wait to
+// [tables.add].
 func (t *tables) addEvents(runID string, rank int32, rec *recording) (wait func() error) {
 	return t.begin(func() error { return t.events.WriteAll(rec.rows(runID, rank)) })
 }
 
-// add takes all other rows of one joined device, and waits for the events. replayed is nil if the device has no
-// replay.
+// add writes all rows of one joined device except its events, and waits until the events are written. replayed is nil
+// if the device has no replay.
 func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.Result, j *join.Result,
 	events func() error) error {
 	owners := t.begin(func() error {
@@ -201,7 +203,8 @@ func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.
 	return nil
 }
 
-// begin writes to a separate table, in the background if tables are hasty. wait returns the result.
+// begin calls write, which writes a separate table; if tables are hasty, in the background. wait returns the error of
+// write.
 func (t *tables) begin(write func() error) (wait func() error) {
 	if !t.hasty {
 		err := write()
@@ -212,7 +215,7 @@ func (t *tables) begin(write func() error) (wait func() error) {
 	return func() error { return <-failed }
 }
 
-// rows are the rows of events.parquet of one device.
+// rows returns the rows of events.parquet for one device.
 func (rec *recording) rows(runID string, rank int32) iter.Seq[schemas.Event] {
 	return func(yield func(schemas.Event) bool) {
 		e := &rec.events
@@ -226,7 +229,7 @@ func (rec *recording) rows(runID string, rank int32) iter.Seq[schemas.Event] {
 	}
 }
 
-// reservedLevels are the rows of reserved.parquet of one device.
+// reservedLevels returns the rows of reserved.parquet for one device.
 func reservedLevels(runID string, rank int32, rec *recording, replayed *replay.Result) []schemas.ReservedLevel {
 	if replayed == nil {
 		return nil
@@ -282,7 +285,7 @@ func markRow(runID string, j *spool.Journal, m *spool.Mark) schemas.Mark {
 	return row
 }
 
-// tagRow is the row of a tag that came with a mark.
+// tagRow returns the row of a tag that was made at a mark.
 func tagRow(mark schemas.Mark, j *spool.Journal, g *spool.Tag) schemas.Mark {
 	row := schemas.Mark{RunID: mark.RunID, Rank: mark.Rank, K: mark.K, Thread: mark.Thread, TimeNS: mark.TimeNS,
 		Kind: "tag", Address: g.Address, Bytes: g.Bytes, Category: g.Kind.String(), Label: j.Names[g.Name]}
@@ -310,7 +313,7 @@ func (t *tables) addStacks(runID string, rank int32, s *torchsnap.Stacks) {
 	}
 }
 
-// addHost adds what a process took of the host's memory.
+// addHost adds the rows with a process's host memory at its marks.
 func (t *tables) addHost(runID string, j *spool.Journal) {
 	for _, h := range j.Host {
 		at, found := slices.BinarySearchFunc(j.Marks, h.K, func(m spool.Mark, k uint32) int { return cmp.Compare(m.K, k) })

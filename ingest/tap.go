@@ -15,14 +15,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// An imported run keeps a copy of its file in its spool folder, compressed by S2: zstd takes twice the time, which an
-// import has not, for half the room. Older versions took zstd.
+// An imported run keeps a copy of its file in its spool folder, compressed by S2. zstd would need half the disk space
+// but twice the time, and a user waits for an import. Older versions used zstd.
 const (
 	copySuffix  = ".s2"
 	olderSuffix = ".zst"
 )
 
-// copyPath returns where a run keeps its copy of a file, by this version's name or an older one.
+// copyPath returns the path of the copy of a file that a run keeps, with this version's suffix or an older one.
 func copyPath(dir, name string) string {
 	path := filepath.Join(dir, spool.Dir, name)
 	if _, err := os.Stat(path + copySuffix); err != nil {
@@ -38,8 +38,8 @@ const (
 	tapPieces = 4       // pieces that are read ahead, passed on or kept at a time
 )
 
-// A tap passes a stream on. A tap reads ahead, hashes what it reads, and keeps a copy, while the reader of the tap goes
-// on.
+// A tap is a reader that passes a stream on. It reads ahead, hashes the stream, and writes a copy of it, while the
+// tap's user reads.
 type tap struct {
 	from    io.Reader
 	passed  chan *piece
@@ -55,13 +55,13 @@ type tap struct {
 	kept          chan error
 }
 
-// A piece of the stream is used again once it is passed on and kept.
+// A piece is a buffer with a part of the stream. It is reused when its bytes have been passed on and copied.
 type piece struct {
 	bytes []byte
 	users atomic.Int32
 }
 
-// newTap keeps a copy of a stream at a path, as compressed.
+// newTap returns a tap of a stream that writes a compressed copy to a path.
 func newTap(r io.Reader, path string) *tap {
 	t := &tap{from: r, passed: make(chan *piece, tapPieces), keeping: make(chan *piece, tapPieces),
 		used: make(chan *piece, tapPieces), stop: make(chan struct{}), content: sha256.New(), copy: sha256.New(),
@@ -80,7 +80,7 @@ func newTap(r io.Reader, path string) *tap {
 	return t
 }
 
-// fetch reads the stream to its end, or until nothing needs the stream any more.
+// fetch reads the stream to its end, or until the tap is stopped.
 func (t *tap) fetch() {
 	defer close(t.passed)
 	defer close(t.keeping)
@@ -147,7 +147,7 @@ func (t *tap) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// end waits until everything that was read is kept. To keep the whole stream, the caller must first read it to its
+// end waits until the copy has all bytes that were read. To copy the whole stream, the caller must first read it to its
 // end.
 func (t *tap) end() (digests, error) {
 	close(t.stop)

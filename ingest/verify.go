@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// replayed replays a device's events and checks them against all that torch said.
+// replayed replays a device's events and checks the result against torch's counters and the allocator's own list.
 func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) {
 	v := schemas.DeviceVerdict{Device: rec.device, Events: int64(rec.events.Len()), Verdict: schemas.Unverifiable}
 	rec.torchPeaks(&v)
@@ -40,7 +40,7 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 		}
 		checked++
 		if rec.peaksSince[i] == 0 && rec.baseline["allocated_bytes.all.peak"] > d.AllocatedPeak+c.AllocatedPeakBytes {
-			// torch's peak lies before recording began, so the replay cannot contain it.
+			// torch's peak lies before recording began, so the replay does not cover it.
 			d.AllocatedPeak = 0
 			c.Agrees = d == replay.Residue{}
 		}
@@ -113,7 +113,7 @@ func (rec *recording) judge(res *replay.Result, v schemas.DeviceVerdict, checked
 	return schemas.Exact, ""
 }
 
-// countOdd counts events that torch cannot have written so, or that this version cannot read.
+// countOdd counts events that torch would not have written, or that this version cannot read.
 func (rec *recording) countOdd() {
 	last := int64(0)
 	for i, a := range rec.events.Action {
@@ -130,8 +130,8 @@ func (rec *recording) countOdd() {
 	}
 }
 
-// torchPeaks takes the highest values that torch's own counters ever showed. A script's reset loses nothing: the agent
-// drains before it.
+// torchPeaks sets the highest values that torch's peak counters had at any drain. If a script resets the counters, no
+// peak is lost, since the agent drains before the reset.
 func (rec *recording) torchPeaks(v *schemas.DeviceVerdict) {
 	if len(rec.checkpoints) == 0 {
 		return

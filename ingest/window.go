@@ -11,13 +11,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// listsBlocks reports whether a drain of the given reason has a list of blocks to go on from, and no events.
+// listsBlocks reports whether a drain with the given reason has no events, but a list of blocks from which the replay
+// continues.
 func listsBlocks(reason string) bool {
 	return reason == schemas.ReasonWindow || reason == schemas.ReasonLost
 }
 
 // openWindow reads the first drain of a later window. That drain has no events, but the allocator's own list of blocks,
-// from which the replay goes on.
+// from which the replay continues.
 func (r *reader) openWindow(c *spool.Chunk) error {
 	s, err := torchsnap.ReadBytes(c.Pickle, torchsnap.Options{Stacks: r.stacks})
 	if err == nil {
@@ -47,8 +48,9 @@ func (r *reader) openWindow(c *spool.Chunk) error {
 	return nil
 }
 
-// closingMark is the end of the drain that closed the window before. The gap lies just after it: marks of the bare
-// steps that were not recorded come later, and the first recorded step finds the state after the gap.
+// closingMark returns the mark at the end of the drain that closed the previous window. The gap lies just after this
+// mark: marks of the steps that were not recorded come later, and the first recorded step begins with the state after
+// the gap.
 func (r *reader) closingMark() uint32 {
 	marks := r.journal.Marks
 	i := sort.Search(len(marks), func(i int) bool { return marks[i].K >= r.closed })
@@ -59,7 +61,7 @@ func (r *reader) closingMark() uint32 {
 	return marks[i+end].K
 }
 
-// reservedIn is what the segments of a list take.
+// reservedIn returns the bytes of all segments in a list.
 func reservedIn(list []schemas.SegmentBlock) (bytes int64) {
 	for i := range list {
 		if i == 0 || list[i].SegmentAddress != list[i-1].SegmentAddress {

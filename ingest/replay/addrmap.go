@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// addrMap maps the start address of a block to its index: linear probing, at most half full, no tombstones. Every event
-// looks up, and half of them insert or delete: with Go's own map the whole replay takes about twice as long.
+// addrMap maps the start address of a block to its index. It is a hash table with linear probing, at most half full,
+// without tombstones. With Go's map, the whole replay takes about twice as long, since each event needs a lookup and
+// half of the events also an insertion or a deletion.
 type addrMap struct {
 	slots []slot
 	n     int
@@ -89,7 +90,7 @@ func (m *addrMap) delete(addr uint64) {
 		if s.addr == 0 {
 			break
 		}
-		// s may move to i unless its home lies cyclically in (i, j].
+		// The entry s may move to slot i unless its home slot lies cyclically in (i, j].
 		if h := m.home(s.addr) & mask; (j-h)&mask >= (j-i)&mask {
 			m.slots[i] = s
 			i = j

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Residue is replayed less counted by torch, in bytes.
+// Residue has the replayed values minus torch's counters, in bytes.
 type Residue struct {
 	Allocated, AllocatedPeak int64
 	Reserved, ReservedPeak   int64
@@ -18,9 +18,9 @@ type Residue struct {
 type Peaks struct{ Allocated, Reserved int64 }
 
 // Check compares the replay with torch's counters at a checkpoint, and sets the checkpoint's replayed values and
-// Agrees. Agrees is true if every counter is equal, to the byte. The checkpoint's seq must be one of those passed to
-// [Run], or come from a [Replay.Checkpoint]. torch's peaks count from its last reset, just after event peaksSince (0 if
-// never reset). torch's peaks include unseen, the peaks of times in which nothing was recorded.
+// Agrees. Agrees is true if all counters are equal, to the byte. The checkpoint's seq must be one that was passed to
+// [Run], or at which [Replay.Checkpoint] was called. torch's peak counters count from their last reset, just after
+// event peaksSince (0 if they were not reset). They also cover times without recording, whose peaks are in unseen.
 func (r *Result) Check(c *schemas.Checkpoint, peaksSince int64, unseen Peaks) (Residue, error) {
 	i, ok := slices.BinarySearchFunc(r.Checkpoints, c.Seq, func(c Counters, seq int64) int {
 		return int(min(max(c.Seq-seq, -1), 1))
@@ -46,7 +46,7 @@ func (r *Result) Check(c *schemas.Checkpoint, peaksSince int64, unseen Peaks) (R
 	return d, nil
 }
 
-// PeakBetween is the highest value just after any of the events from..to.
+// PeakBetween returns the highest value just after any of the events from from to to.
 func (s *Steps) PeakBetween(from, to int64) int64 {
 	peak := s.At(from)
 	for i, seq := range s.Seq {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// maxDifferences bounds the differences that are kept; all are counted.
+// maxDifferences is the largest number of differences that are kept. All differences are counted.
 const maxDifferences = 100
 
 // Comparison compares the replay with the allocator's own list of blocks.
@@ -16,16 +16,17 @@ type Comparison struct {
 	Unchecked   int64 // free blocks in memory reserved before recording began, whose bounds the trace cannot tell
 	Differing   int64
 	Differences []Difference // the first maxDifferences differences
-	// Replayed less listed.
+	// The next four are the replayed bytes minus the listed bytes.
 	Allocated, Active, Requested, Reserved int64
 }
 
-// Exact reports whether the replay has every block of the list and no other.
+// Exact reports whether the replay has the same blocks as the list.
 func (c *Comparison) Exact() bool {
 	return c.Differing == 0 && c.Allocated == 0 && c.Active == 0 && c.Requested == 0 && c.Reserved == 0
 }
 
-// Difference is a block that replay and allocator have differently. An absent block has state "" and size 0.
+// Difference is a block that differs between the replay and the allocator's list. If one side lacks the block, its
+// state is "" and its size 0.
 type Difference struct {
 	Address           uint64
 	Replayed, Listed  string // state
@@ -58,7 +59,8 @@ func (c *Comparison) differ(d Difference) {
 	}
 }
 
-// compare compares with a list of rows by address. With h, the heap after event seq, free blocks are compared too.
+// compare compares the replay with the allocator's list of blocks just after event seq. If the heap h at that event is
+// given, compare also compares free blocks.
 func (r *Result) compare(list []schemas.SegmentBlock, h *heap, seq int64) *Comparison {
 	c := &Comparison{Seq: seq, Blocks: int64(len(list))}
 	used := map[uint64]*Alloc{}
@@ -114,7 +116,8 @@ func (r *Result) compare(list []schemas.SegmentBlock, h *heap, seq int64) *Compa
 	return c
 }
 
-// eachActive calls f for every block that cannot be used again yet just after event seq.
+// eachActive calls f for each block that is active just after event seq: allocated, or freed but still in use by a
+// stream.
 func (r *Result) eachActive(seq int64, f func(*Alloc)) {
 	for _, list := range [][]Alloc{r.pendingBefore, r.Allocs} {
 		for i := range list {
@@ -132,7 +135,7 @@ func state(a *Alloc, seq int64) string {
 	return schemas.BlockPendingFree
 }
 
-// inactive compares a free block of the list.
+// inactive compares a free block of the list with the replay's heap.
 func (c *Comparison) inactive(h *heap, b *schemas.SegmentBlock) {
 	if h.known(b.Address, b.Address+uint64(b.BlockBytes)) < b.BlockBytes {
 		c.Unchecked++

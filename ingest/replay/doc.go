@@ -1,34 +1,36 @@
-// Package replay turns the events of torch's CUDA caching allocator into blocks, to the byte.
+// Package replay reconstructs the blocks of torch's CUDA caching allocator from its events. Unless the trace is
+// incomplete, sizes are exact to the byte.
 //
 // The trace gives the address and the requested size of every allocation. The allocator counts blocks, which may be
-// larger than the request. The trace and the allocator's rules give the difference: a request is rounded up, the free
-// block at the traced address is taken, and the remainder is split off or, in the large pool, stays as slack. The
-// replay does not simulate which free block the allocator chose, since the address tells it. So [Run] is one
-// deterministic pass. The counters of [Run]'s result can be compared with torch's own at every checkpoint
-// ([Result.Check]), and its blocks with the allocator's own list ([Result.Final]).
+// larger than the request. The difference follows from the trace and the allocator's rules: the allocator rounds a
+// request up, takes the free block at the traced address, and splits off the remainder or, in the large pool, keeps it
+// as slack. The replay does not simulate which free block the allocator chose, since the address shows it. So [Run] is
+// a single deterministic pass. A caller can compare the counters of the result with torch's counters at each checkpoint
+// ([Result.Check]), and the blocks with the allocator's own list ([Result.Final]).
 //
 // # Recording that began late
 //
-// A block that was in use before event 1 is either given back by an event or still in the allocator's list after
-// the last one. So undoing the events from that list backwards ([rewind]) gives every block and segment before
-// event 1, and the replay begins with them. Blocks that were alive then are untraced, and count from seq 0 on.
+// A block that was in use before event 1 is either freed by an event or still in the allocator's list after the last
+// event. So undoing the events backwards from that list ([rewind]) gives all blocks and segments before event 1, and
+// the replay begins with these. Blocks that were live before event 1 are untraced, and count from seq 0 on.
 //
-// If a block was made before event 1 and given back later, only its surroundings tell its size. The block ends where
-// its neighbour begins if less room lies between than the smallest free block needs. The block also ends where a later
-// alloc finds a free block just behind it, since free neighbours merge. Otherwise [Alloc].Open says by how many bytes
-// the block may exceed its rounded request: at most 1 MiB, which torch does not split off. Blocks with an Open size
-// bound the peak ([Result].PeakHigh).
+// If a block was made before event 1 and freed later, only its surroundings show its size. The block ends where its
+// neighbour begins if there is less room between them than the smallest free block needs. The block also ends where a
+// later alloc finds a free block just after it, since free neighbours merge. Otherwise [Alloc].Open says by how many
+// bytes the block may exceed its rounded request: at most 1 MiB, which torch does not split off. Because of these
+// blocks, the peak is known only within bounds ([Result].PeakHigh).
 //
-// Without a last list, a block is untraced if its free is seen but not its alloc. Such a block lies in memory that no
-// event reserved. Block boundaries are unknown there, so blocks get their rounded size. A free in memory that was
-// reserved while recording, but with no alloc to explain it, is a sign of lost events. Signs of lost events do not stop
-// the replay: the replay counts them, and [Anomalies.Reason] describes them.
+// Without a last list, a block is untraced if the trace has its free but not its alloc, and the block lies in memory
+// that no event reserved. The boundaries of blocks in this memory are unknown, so blocks get their rounded size. A free
+// without an alloc in memory that was reserved while recording is a sign of lost events. Signs of lost events do not
+// stop the replay: the replay counts them, and [Anomalies.Reason] describes them.
 //
 // # Gaps
 //
-// Recording may pause and go on ([Run]). One event stands for all that happened during the pause. At that event, the
-// blocks become those in the allocator's own list ([Replay.Resume]), so everything after it is as exact as before. A
-// block of the list is identified with an earlier one by address, size and stream. The totals do not depend on this.
+// Recording may pause and continue ([Run]). One event stands for the whole pause. At that event, the replay takes the
+// blocks from the allocator's own list ([Replay.Resume]), so all later values are as exact as before. A block in the
+// list counts as the same block as before the pause if address, size and stream are the same. The totals do not depend
+// on this.
 //
 // # Counters
 //

@@ -7,13 +7,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// before is the FreeRequestedSeq of a block that was pending before event 1, or when a gap ended: never live, and
-// active from there on.
+// before is the FreeRequestedSeq of a block whose free was pending before event 1, or when a gap ended. Such a block
+// does not count as live, only as active.
 const before = int64(-1)
 
-// Finish ends the replay. final is the allocator's own list after the last event, or nil. Live blocks in it that the
-// trace neither created nor freed become untraced. Finish also names private pools, and [Result.Final] compares the
-// rest. A list from an earlier event is only compared.
+// Finish ends the replay. final is the allocator's own list after the last event, or nil. Live blocks in the list that
+// the trace neither created nor freed become untraced. Finish also sets blocks' private pools from the list, and
+// compares all other blocks ([Result.Final]). If the list is from an earlier event, Finish only compares it.
 func (r *Replay) Finish(final []schemas.SegmentBlock) *Result {
 	final, dropped := byAddress(final)
 	r.anomalies.MalformedBlocks += dropped
@@ -42,13 +42,13 @@ func (r *Replay) Finish(final []schemas.SegmentBlock) *Result {
 	return res
 }
 
-// isLast reports whether a list was taken after the last event; a list without a seq is.
+// isLast reports whether a list was taken after the last event. A list without a seq counts as taken then.
 func isLast(list []schemas.SegmentBlock, seq int64) bool {
 	return len(list) > 0 && (list[0].Seq == 0 || list[0].Seq >= seq)
 }
 
-// settleEarlyFrees decides what a completed free without a request means. In a trace that records requests, such a free
-// ends a block that was pending before event 1. In an older trace, it frees a live block.
+// settleEarlyFrees decides what a completed free without a request to free means. In a trace that records these
+// requests, it completes a free that was pending before event 1. In an older trace, it frees a live block.
 func (r *Replay) settleEarlyFrees() {
 	for _, f := range r.early {
 		a := Alloc{Address: f.addr, Requested: f.size, Block: r.settings.round(f.size), Stream: f.stream,
@@ -62,7 +62,8 @@ func (r *Replay) settleEarlyFrees() {
 	}
 }
 
-// adopt takes from the allocator's own list what the trace cannot show: memory from before recording.
+// adopt adds the blocks and segments from before recording that are in the allocator's own list and that the trace does
+// not show.
 func (r *Replay) adopt(final []schemas.SegmentBlock) {
 	h := &r.heap
 	for i := range final {
@@ -99,7 +100,7 @@ func (r *Replay) adopt(final []schemas.SegmentBlock) {
 	}
 }
 
-// known is the number of bytes of [lo, hi) that lie in runs.
+// known returns how many bytes of the range [lo, hi) lie in known runs.
 func (h *heap) known(lo, hi uint64) (n int64) {
 	for p := h.position(lo); p < len(h.order) && h.runs[h.order[p]].addr < hi; p++ {
 		r := &h.runs[h.order[p]]
@@ -108,7 +109,7 @@ func (h *heap) known(lo, hi uint64) (n int64) {
 	return n
 }
 
-// shift turns relative values into absolute ones, and finds the peaks.
+// shift turns values relative to the state before event 1 into absolute values, and finds the peaks.
 func (r *Replay) shift(res *Result) {
 	active := r.correct(res)
 	if d := r.before.Allocated; d != 0 {
@@ -140,7 +141,8 @@ func (r *Replay) shift(res *Result) {
 	}
 }
 
-// correct applies the corrections to every event's value, and returns what they add to active at each checkpoint.
+// correct applies the corrections to the values after each event, and returns how many bytes they add to active at each
+// checkpoint.
 func (r *Replay) correct(res *Result) (active []int64) {
 	active = make([]int64, len(res.Checkpoints))
 	if len(r.corrections) == 0 {
@@ -168,8 +170,8 @@ func (r *Replay) correct(res *Result) (active []int64) {
 	return active
 }
 
-// lives sets the result's lives, the untraced first. Blocks that were pending before event 1 are not among the lives:
-// such blocks were never allocated while recording.
+// lives sets the result's lives of blocks, the untraced first. It leaves out blocks whose free was pending before event
+// 1, since they were not allocated while recording.
 func (r *Replay) lives(res *Result) {
 	untraced := r.untraced[:0]
 	for _, a := range r.untraced {
@@ -190,7 +192,7 @@ func (r *Replay) lives(res *Result) {
 	res.Allocs = slices.Insert(r.traced, 0, untraced...)
 }
 
-// namePools sets the private pool of blocks by their address: traces before torch 2.12 do not name it.
+// namePools sets the private pool of blocks by their address, since traces of torch before 2.12 do not name it.
 func namePools(allocs []Alloc, h *heap, final []schemas.SegmentBlock) {
 	type private struct {
 		lo, hi, pool uint64

@@ -6,18 +6,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Gap is a time in which nothing was recorded. The event with its Seq (a [schemas.ActionGap]) stands for everything
-// that happened, and List is the allocator's own list just after it.
+// Gap is a time in which no events were recorded. The event with its Seq (a [schemas.ActionGap]) stands for all that
+// happened during the gap, and List is the allocator's own list just after it.
 type Gap struct {
 	Seq  int64
 	List []schemas.SegmentBlock
 }
 
 // Resume ends a gap: it applies one event that turns the replay's blocks into the allocator's own list, so that later
-// values are as exact as before the gap. A block is taken to be the same as before if one with its address, stream,
-// size and request existed: weights and optimizer state stay for the whole run. A tensor that was freed and requested
-// again in the gap cannot be told from one that stayed. The life of a block that is not the same ends with the gap, or
-// begins with it.
+// values are as exact as before the gap. A block in the list counts as the same block as before the gap if a block with
+// the same address, stream, size and request existed: weights and optimizer state stay for the whole run. A tensor that
+// was freed and requested again in the gap cannot be distinguished from a tensor that stayed. The lives of all other
+// earlier blocks end at the gap, and the lives of all other listed blocks begin there.
 func (r *Replay) Resume(list []schemas.SegmentBlock) error {
 	rows, dropped := byAddress(list)
 	if dropped > 0 {
@@ -62,7 +62,7 @@ func (r *Replay) Resume(list []schemas.SegmentBlock) error {
 	return nil
 }
 
-// endGone ends the lives that are not in the list, and gives those that are, by address.
+// endGone ends the lives of blocks that are not in the list, and returns the lives that continue, by address.
 func (r *Replay) endGone(listed map[uint64]*schemas.SegmentBlock) (kept map[uint64]int32) {
 	kept = map[uint64]int32{}
 	for i := range r.heap.blocks {
@@ -81,8 +81,8 @@ func (r *Replay) endGone(listed map[uint64]*schemas.SegmentBlock) (kept map[uint
 	return kept
 }
 
-// resumeBlock fills a block of the new heap, with the life that it had before the gap, or with one that begins
-// there.
+// resumeBlock fills a block of the new heap: with the life that it had before the gap, or with a life that begins at
+// the gap.
 func (r *Replay) resumeBlock(i int32, b *schemas.SegmentBlock, kept map[uint64]int32) {
 	pending := b.State == schemas.BlockPendingFree
 	life, ok := kept[b.Address]

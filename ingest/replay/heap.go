@@ -17,7 +17,7 @@ type block struct {
 
 func (b *block) end() uint64 { return b.addr + uint64(b.size) }
 
-// run is one contiguous range of reserved memory: a segment from cudaMalloc, or mapped pages of an expandable segment.
+// run is a contiguous range of reserved memory: a segment from cudaMalloc, or mapped pages of an expandable segment.
 type run struct {
 	addr         uint64
 	size         int64
@@ -30,9 +30,9 @@ type run struct {
 
 func (r *run) end() uint64 { return r.addr + uint64(r.size) }
 
-// heap is the allocator's memory at one moment. Blocks of a run form a list, so splitting and merging are O(1).
-// Runs are few and sorted by address. A block may be missing from the list (an orphan): neighbours merge only if
-// they touch.
+// heap is the allocator's memory at one moment. The blocks of a run form a linked list, so splitting and merging take
+// constant time. Runs are few and sorted by address. An orphan is missing from its run's list and leaves a hole there,
+// so neighbours in the list merge only if their addresses touch.
 type heap struct {
 	blocks []block
 	unused []int32 // indices of blocks that are gone
@@ -58,7 +58,7 @@ func (h *heap) add(b block) int32 {
 	return i
 }
 
-// drop forgets a block that is in no list.
+// drop removes a block that is in no run's list.
 func (h *heap) drop(i int32) {
 	if a := h.blocks[i].addr; h.at.get(a) == i { // an orphan may have held the address first
 		h.at.delete(a)
@@ -66,7 +66,7 @@ func (h *heap) drop(i int32) {
 	h.unused = append(h.unused, i)
 }
 
-// unlink takes a block out of its run's list.
+// unlink removes a block from its run's list.
 func (h *heap) unlink(i int32) {
 	b := &h.blocks[i]
 	if b.run == none {
@@ -86,7 +86,7 @@ func (h *heap) unlink(i int32) {
 	b.prev, b.next, b.run = none, none, none
 }
 
-// split cuts a block down to size and gives the rest, which is free.
+// split cuts a block down to size and returns the remainder as a new, free block.
 func (h *heap) split(i int32, size int64) int32 {
 	b := &h.blocks[i]
 	j := h.add(block{addr: b.addr + uint64(size), size: b.size - size, prev: i, next: b.next, run: b.run, life: free})
@@ -100,7 +100,7 @@ func (h *heap) split(i int32, size int64) int32 {
 	return j
 }
 
-// absorb merges the following block into i, if both touch and that one is free.
+// absorb merges the following block into block i, if the two touch and the following block is free.
 func (h *heap) absorb(i int32) bool {
 	b := &h.blocks[i]
 	j := b.next

@@ -20,7 +20,7 @@ func (r *Replay) alloc(addr uint64, size int64, stream, pool uint64) {
 	}
 }
 
-// place finds the free block that starts at addr and cuts it as the allocator does.
+// place finds the free block that starts at addr and cuts it to the size that the allocator would use.
 func (r *Replay) place(addr uint64, size, need int64) int32 {
 	h := &r.heap
 	i := h.at.get(addr)
@@ -47,8 +47,8 @@ func (r *Replay) place(addr uint64, size, need int64) int32 {
 			h.runs[b.run].small = true
 		}
 	} else if run := &h.runs[b.run]; run.expandable || run.small || r.settings.ExpandableSegments && r.mapped {
-		// The setting expandable_segments was read at the recording's end. If the first mapping comes after
-		// cudaMalloc'ed segments, the setting was off before.
+		// The setting expandable_segments was read at the end of the recording. If segments from cudaMalloc come before
+		// the first mapping, the setting was off at that time.
 		split = rest >= minBlock
 	} else {
 		split = rest > smallSize && (r.settings.MaxSplitSize == 0 || need < r.settings.MaxSplitSize)
@@ -59,8 +59,8 @@ func (r *Replay) place(addr uint64, size, need int64) int32 {
 	return i
 }
 
-// uncover makes a free block start at addr where the replay has none. i is the used block there, if there is one.
-// uncover returns none if no segment is known at addr, and the caller then places an orphan.
+// uncover makes a free block that starts at addr, where the replay has no free block. i is the used block at addr, if
+// there is one. uncover returns none if no segment is known at addr, and the caller then places an orphan.
 func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 	h := &r.heap
 	if i != none { // the used block's free was lost
@@ -94,7 +94,8 @@ func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 	}
 	a := r.life(b.life)
 	if keep := int64(addr - b.addr); keep >= r.settings.round(a.Requested) {
-		// CUDA graph trees restore a pool block by block, whatever the remainder; and settings may have changed.
+		// CUDA graph trees restore a pool block by block, even if remainders are large. The settings may also have
+		// changed.
 		r.anomalies.SlackSplit++
 		r.resize(b, a, keep, r.seq)
 		return h.split(i, keep)
@@ -103,9 +104,9 @@ func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 	return none
 }
 
-// late finds room for an alloc outside the known segments. late returns none, and the block becomes an orphan, unless
-// the block reaches into the first free block of an expandable segment. The first pages of such a segment were mapped
-// before recording.
+// late finds room for an alloc outside the known segments. It does so only if the block reaches into the first free
+// block of an expandable segment, whose first pages were mapped before recording. Otherwise late returns none, and the
+// block becomes an orphan.
 func (r *Replay) late(addr uint64, need int64) int32 {
 	r.anomalies.LateBlocks++
 	h := &r.heap
@@ -133,9 +134,9 @@ func (r *Replay) late(addr uint64, need int64) int32 {
 	return i
 }
 
-// widen makes a free block at least n bytes large, if free memory follows it. The free memory is known (only after
-// SplitInside, since free neighbours merge), or lies behind the mapped pages of an expandable segment, from before
-// recording.
+// widen enlarges a free block to at least n bytes, if free memory follows it. This memory is a known free block (only
+// after a SplitInside, since free neighbours merge otherwise), or lies after the known pages of an expandable segment
+// that was mapped before recording.
 func (r *Replay) widen(i int32, n int64) {
 	h := &r.heap
 	for h.blocks[i].size < n {
@@ -168,7 +169,7 @@ func (r *Replay) widen(i int32, n int64) {
 	}
 }
 
-// reservedBefore counts memory that was reserved before recording began.
+// reservedBefore adds n bytes to the memory that was reserved before recording began.
 func (r *Replay) reservedBefore(n int64) {
 	if n > 0 {
 		r.anomalies.LateSegments++
@@ -176,7 +177,8 @@ func (r *Replay) reservedBefore(n int64) {
 	}
 }
 
-// resize corrects the size of a used block in the events from its birth until before to.
+// resize corrects the size of a used block, and the values after the events from the block's birth up to, but not
+// including, event to.
 func (r *Replay) resize(b *block, a *Alloc, size, to int64) {
 	d := size - a.Block
 	c := correction{from: a.AllocSeq, to: to, active: d}

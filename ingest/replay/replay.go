@@ -7,14 +7,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// No device has 16 TiB in one piece or more than 2^57 addresses, and sums must not overflow.
+// These bounds keep sums from overflowing: no device has a block of 16 TiB or more than 2^57 addresses.
 const (
 	maxBytes = 1 << 44
 	maxAddr  = 1 << 57
 )
 
-// Replay is a replay in progress. Events come in order, in one or several chunks. [Replay.Finish] returns the
-// result.
+// Replay is a replay in progress. A caller passes events in order, in one or several chunks. [Replay.Finish] returns
+// the result.
 type Replay struct {
 	settings Settings
 	heap     heap
@@ -22,8 +22,8 @@ type Replay struct {
 	mapped   bool // an expandable segment has been seen
 	pools    bool // events name private pools, as torch 2.12 and later record them
 
-	// Values relative to the state before event 1. Blocks found later to have been alive before event 1 are added at
-	// the end. Such blocks shift every value, peaks included, by the same amount.
+	// These values are relative to the state before event 1. If a block turns out later to have been live before event
+	// 1, it is added at the end, since it shifts all values, peaks included, by the same amount.
 	now                      Counters
 	peakSeq, reservedPeakSeq int64
 	before                   Counters
@@ -39,13 +39,14 @@ type Replay struct {
 	anomalies                Anomalies
 }
 
-// correction is a change to values in [from, to) that became known later than from.
+// correction is a change to the values after events from up to, but not including, to. It became known after event
+// from.
 type correction struct {
 	from, to          int64
 	allocated, active int64
 }
 
-// earlyFree is a completed free of a block that was never seen, and for which no request to free was seen.
+// earlyFree is a completed free of a block for which the trace has neither an alloc nor a request to free.
 type earlyFree struct {
 	addr   uint64
 	size   int64
@@ -53,9 +54,9 @@ type earlyFree struct {
 	seq    int64
 }
 
-// New begins a replay. start is the allocator's own list before event 1, if it was taken. start makes a recording that
-// began late exact. Without start the allocator counts as empty, which is right if recording begins before its first
-// use.
+// New begins a replay. start is the allocator's own list before event 1, if it was taken. With start, the replay of a
+// recording that began late is exact. Without start, the replay begins with an empty allocator, which is right if
+// recording began before the allocator's first use.
 func New(settings Settings, start []schemas.SegmentBlock) (*Replay, error) {
 	r := &Replay{settings: settings, heap: newHeap(), allocated: []int64{0}, gone: map[uint64]struct{}{},
 		open: map[int32]int64{}}
@@ -66,9 +67,9 @@ func New(settings Settings, start []schemas.SegmentBlock) (*Replay, error) {
 	return r, nil
 }
 
-// Run replays a whole recording of one device. gaps are the times without recording, in order, each with its own
-// event. final is the allocator's own list after the last event, or nil. at lists the seqs, in order, whose
-// counters [Result.Checkpoints] will have.
+// Run replays a whole recording of one device. gaps are the times without recording, in order; each has its event among
+// events. final is the allocator's own list after the last event, or nil. at lists, in order, the seqs for which
+// [Result.Checkpoints] will have counters.
 func Run(events *schemas.EventColumns, settings Settings, gaps []Gap, final []schemas.SegmentBlock,
 	at ...int64) (*Result, error) {
 	if err := sameLength(events); err != nil {
@@ -93,7 +94,7 @@ func Run(events *schemas.EventColumns, settings Settings, gaps []Gap, final []sc
 	return late, nil
 }
 
-// through applies all events, and keeps the counters at the seqs that are named.
+// through applies all events, and keeps the counters at the given seqs.
 func (r *Replay) through(events *schemas.EventColumns, gaps []Gap, at []int64) (err error) {
 	n := 0
 	for _, a := range events.Action {
@@ -123,7 +124,7 @@ func (r *Replay) through(events *schemas.EventColumns, gaps []Gap, at []int64) (
 	return nil
 }
 
-// until applies events up to seq, and gives the gaps that are left.
+// until applies events up to seq, and returns the gaps after seq.
 func (r *Replay) until(events *schemas.EventColumns, gaps []Gap, seq int64) ([]Gap, error) {
 	for len(gaps) > 0 && gaps[0].Seq > r.seq && gaps[0].Seq <= seq {
 		if err := r.apply(events, gaps[0].Seq-1); err != nil {
@@ -137,25 +138,25 @@ func (r *Replay) until(events *schemas.EventColumns, gaps []Gap, seq int64) ([]G
 	return gaps, r.apply(events, seq)
 }
 
-// apply applies the events after those applied so far, up to seq.
+// apply applies the events that have not been applied yet, up to seq.
 func (r *Replay) apply(events *schemas.EventColumns, seq int64) error {
 	part := events.Part(int(r.seq), int(seq))
 	return r.Apply(&part)
 }
 
-// Checkpoint asks for the counters just after the events applied so far.
+// Checkpoint keeps the counters just after the events applied so far, for [Result.Checkpoints].
 func (r *Replay) Checkpoint() {
 	r.checkpoints = append(r.checkpoints, r.Now())
 }
 
-// Now has the counters just after the events applied so far.
+// Now returns the counters just after the events applied so far.
 func (r *Replay) Now() Counters {
 	c := r.now
 	c.Seq = r.seq
 	return c
 }
 
-// sameLength refuses columns that do not fit together.
+// sameLength returns an error if the columns of events have different lengths.
 func sameLength(e *schemas.EventColumns) error {
 	n := len(e.Action)
 	if len(e.Addr) != n || len(e.Size) != n || len(e.Stream) != n && len(e.Stream) != 0 ||
@@ -206,7 +207,7 @@ func malformed(addr uint64, size int64) bool {
 	return addr == 0 || addr > maxAddr || size < 0 || size > maxBytes
 }
 
-// life is a block's entry in traced (from 0 up) or untraced (from -2 down).
+// life returns the life with index i: in traced for indexes from 0 up, in untraced for indexes from -2 down.
 func (r *Replay) life(i int32) *Alloc {
 	if i >= 0 {
 		return &r.traced[i]
@@ -244,7 +245,8 @@ func (r *Replay) freeCompleted(addr uint64, size int64, stream uint64) {
 			r.anomalies.LostAllocs++
 			return
 		}
-		// Requested before recording began. Traces too old to have free_requested are put right at the end.
+		// The free was requested before recording began. Traces too old to have free_requested events are corrected at
+		// the end.
 		n := r.settings.round(size)
 		r.early = append(r.early, earlyFree{addr: addr, size: size, stream: stream, seq: r.seq})
 		r.before.Active += n
@@ -264,7 +266,7 @@ func (r *Replay) freeCompleted(addr uint64, size int64, stream uint64) {
 	r.heap.release(i)
 }
 
-// end ends the life that holds a block, and leaves the block itself to the caller.
+// end ends the life of a used block. The caller must release the block itself.
 func (r *Replay) end(i int32) {
 	b := &r.heap.blocks[i]
 	a := r.life(b.life)
@@ -277,8 +279,8 @@ func (r *Replay) end(i int32) {
 	r.now.Requested -= a.Requested
 }
 
-// explains reports whether the replay knows the content at addr, so that a block there cannot be older than the
-// recording.
+// explains reports whether the replay knows which block is at addr, so that an unknown block there cannot be older than
+// the recording.
 func (r *Replay) explains(addr uint64) bool {
 	if r.heap.runAt(addr) != none {
 		return true
@@ -287,7 +289,7 @@ func (r *Replay) explains(addr uint64) bool {
 	return ok
 }
 
-// foundUntraced adds a block that was alive before recording began.
+// foundUntraced adds a block that was live before recording began.
 func (r *Replay) foundUntraced(addr uint64, size int64, stream uint64) int32 {
 	n := r.settings.round(size)
 	r.before.Allocated += n
@@ -330,7 +332,7 @@ func (r *Replay) segmentRemoved(addr uint64, size int64) {
 	r.reserve(-size)
 }
 
-// reserve counts reserved bytes that came or went.
+// reserve adds d to the reserved bytes; d is negative if memory was released.
 func (r *Replay) reserve(d int64) {
 	r.now.Reserved += d
 	if r.now.Reserved > r.now.ReservedPeak {

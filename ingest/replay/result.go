@@ -17,8 +17,8 @@ type Alloc struct {
 	AllocSeq         int64  // 0 = alive before recording began
 	FreeRequestedSeq int64  // 0 = never
 	FreeCompletedSeq int64  // 0 = never
-	// Open is the number of bytes by which Block may be larger. The alloc of a block with Open above 0 came before
-	// recording began, and nothing showed the block's size.
+	// Open is by how many bytes the block may be larger than Block. If Open is above 0, the block was allocated before
+	// recording began, and the trace does not show its size.
 	Open int64
 }
 
@@ -27,7 +27,7 @@ func (a *Alloc) LiveAt(seq int64) bool {
 	return a.AllocSeq <= seq && (a.FreeRequestedSeq == 0 || a.FreeRequestedSeq > seq)
 }
 
-// ActiveAt reports whether the block cannot be used again yet just after event seq: live, or pending free.
+// ActiveAt reports whether the block is active just after event seq: allocated, or freed but still in use by a stream.
 func (a *Alloc) ActiveAt(seq int64) bool {
 	return a.AllocSeq <= seq && (a.FreeCompletedSeq == 0 || a.FreeCompletedSeq > seq)
 }
@@ -36,31 +36,33 @@ func (a *Alloc) ActiveAt(seq int64) bool {
 // event.
 type Result struct {
 	Events int64
-	// Allocs holds every block's life in order of AllocSeq: the untraced first, by address.
+	// Allocs has the lives of all blocks in order of AllocSeq: the untraced first, by address.
 	Allocs []Alloc
 	// Allocated[seq] is the number of bytes allocated just after event seq.
 	Allocated []int64
-	// Reserved is the number of bytes reserved after each event, with a step for each change, since only segments
-	// change it.
+	// Reserved has the bytes reserved after each event. It has one value for each change, since only events of segments
+	// change the reserved bytes.
 	Reserved Steps
-	// The highest values since recording began, and the first event at that height.
+	// PeakAllocated and PeakReserved are the highest values since recording began. PeakSeq is the first event at
+	// PeakAllocated.
 	PeakAllocated, PeakSeq        int64
 	PeakReserved, PeakReservedSeq int64
-	// PeakHigh is an upper bound of the peak. PeakHigh equals PeakAllocated unless the size of some block is open.
-	// PeakHigh is valid if Rewound says that all blocks of a recording that began late are known.
+	// PeakHigh is an upper bound of the peak. It equals PeakAllocated unless the size of some block is open. If
+	// recording began late, PeakHigh is valid only if Rewound is true.
 	PeakHigh                        int64
 	Rewound                         bool
 	UntracedBytes, UntracedReserved int64 // bytes in blocks and in segments that were there before recording
-	// Checkpoints are the counters at the seqs that were asked for.
+	// Checkpoints are the counters at the requested seqs.
 	Checkpoints []Counters
 	Anomalies   Anomalies
-	// Final compares the replay with the allocator's own list; nil if there was none.
+	// Final is the comparison of the replay with the allocator's own list; nil if there was no list.
 	Final *Comparison
 
 	pendingBefore []Alloc // blocks that were pending free before event 1
 }
 
-// Counters are the allocator's counters just after event Seq, in bytes. Peaks are since recording began.
+// Counters are the replayed values of the allocator's counters just after event Seq, in bytes. Their peaks count since
+// recording began.
 type Counters struct {
 	Seq                      int64
 	Allocated, AllocatedPeak int64
@@ -68,13 +70,14 @@ type Counters struct {
 	Active, Requested        int64 // a block counts here until its free is completed
 }
 
-// Steps is a value that changes seldom: Value[i] holds from Seq[i] on. Seq[0] is 0.
+// Steps are the values of a quantity that changes at few events: Value[i] holds from event Seq[i] until just before
+// Seq[i+1]. Seq[0] is 0.
 type Steps struct {
 	Seq   []int64
 	Value []int64
 }
 
-// At is the value just after event seq.
+// At returns the value just after event seq.
 func (s *Steps) At(seq int64) int64 {
 	i := sort.Search(len(s.Seq), func(i int) bool { return s.Seq[i] > seq })
 	if i == 0 {
@@ -83,8 +86,8 @@ func (s *Steps) At(seq int64) int64 {
 	return s.Value[i-1]
 }
 
-// PeakBetween returns the highest allocated just after any of the events from..to, and the first event at that
-// height. Seqs outside the recording are clipped. An empty range returns seq -1.
+// PeakBetween returns the highest allocated just after any of the events from..to, and the first event at that height.
+// PeakBetween clips seqs outside the recording. For an empty range it returns seq -1.
 func (r *Result) PeakBetween(from, to int64) (bytes, seq int64) {
 	from, to = max(from, 0), min(to, r.Events)
 	if from > to {
@@ -99,9 +102,10 @@ func (r *Result) PeakBetween(from, to int64) (bytes, seq int64) {
 	return bytes, seq
 }
 
-// Anomalies counts what a complete recording from the start, under the declared settings, does not contain.
+// Anomalies counts the signs that a recording did not begin with the allocator's first use, that it lacks events, or
+// that the allocator had other settings than declared.
 type Anomalies struct {
-	// Recording began late.
+	// These fields are above 0 if recording began late.
 	UntracedBlocks int64 // alive before the first event
 	PendingBefore  int64 // blocks whose free had been requested before the first event: never allocated here
 	LateSegments   int64 // reserved before the first event
@@ -109,7 +113,7 @@ type Anomalies struct {
 	LateSlack      int64 // blocks that may be larger than the replay counts: see [Alloc].Open
 	Contradictions int64 // the events cannot have led to the allocator's own list
 
-	// Events are missing, or belong to another device.
+	// These fields are above 0 if events are missing, or belong to another device.
 	LostAllocs      int64 // frees of blocks that no event created, in memory that was reserved while recording
 	LostFrees       int64 // allocs at the address of a used block, and second requests to free one
 	LostSegments    int64 // segments reserved over known ones, or given back with blocks in use
@@ -119,7 +123,7 @@ type Anomalies struct {
 	MalformedEvents int64 // a size or an address that no device has; skipped
 	MalformedBlocks int64 // blocks with such a size or address in the allocator's own list
 
-	// The settings differ from the ones declared, or CUDA graph trees restored a pool.
+	// These fields are above 0 if the settings differ from the declared ones, or if CUDA graph trees restored a pool.
 	SplitInside int64 // allocs inside a free block, not at its start
 	SlackSplit  int64 // allocs in what was taken for a block's slack
 }
@@ -129,16 +133,16 @@ func (a *Anomalies) Late() bool {
 	return a.UntracedBlocks+a.PendingBefore+a.LateSegments+a.LateBlocks > 0
 }
 
-// Lost is the number of events that show that others are missing.
+// Lost returns the number of events that show that other events are missing.
 func (a *Anomalies) Lost() int64 {
 	return a.LostAllocs + a.LostFrees + a.LostSegments + a.SizeMismatches + a.Overlaps + a.TooSmall +
 		a.MalformedEvents + a.MalformedBlocks + a.Contradictions
 }
 
-// Inexact reports whether the size of some block had to be guessed.
+// Inexact reports whether the replay had to assume the size of some block.
 func (a *Anomalies) Inexact() bool { return a.LateSlack+a.Lost()+a.SplitInside+a.SlackSplit > 0 }
 
-// Reason describes the trace's anomalies in one sentence, "" for a complete recording.
+// Reason describes the trace's anomalies in one sentence. It returns "" for a complete recording.
 func (a *Anomalies) Reason() string {
 	var parts []string
 	say := func(n int64, one, many string) {

@@ -9,19 +9,19 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// oversizeSlack bounds the unused part of a block for a request of [Settings].MaxSplitSize or more: torch takes no
-// cached block for such a request that is larger by oversizeSlack.
+// oversizeSlack limits the unused part of a block for a request of [Settings].MaxSplitSize or more: for such a request,
+// torch takes no cached block that is larger by oversizeSlack or more.
 const oversizeSlack = 20 << 20
 
 // beginning is the state before event 1.
 type beginning struct {
 	list []schemas.SegmentBlock
-	// open is, by address, how much larger than listed a block may be. Blocks that are not in open have the size that
-	// the list says.
+	// open says, by address, by how many bytes a block may be larger than listed. Blocks that are not in open have the
+	// listed size.
 	open map[uint64]int64
 }
 
-// earlier is a block that was in use before event 1.
+// earlier is a block that was allocated, or whose free was pending, before event 1.
 type earlier struct {
 	requested int64
 	block     int64 // 0 = no list says
@@ -29,21 +29,21 @@ type earlier struct {
 	pending   bool
 }
 
-// rewinder goes from the state after the last event to that before the first.
+// rewinder undoes events, from the state after the last event to the state before the first.
 type rewinder struct {
 	settings Settings
 	heap     heap // segments only: each is one free block
 	used     map[uint64]earlier
 	requests bool // the trace has free_requested
 	pools    bool // the trace names private pools
-	// contradictions are events that cannot have led to the state after them.
+	// contradictions counts the events that cannot have led to the state after them.
 	contradictions int64
 }
 
-// rewind finds the state before event 1 of a recording that began late. Every block that was in use then is either
-// given back by an event or still in final, the allocator's own list after the last event. Every segment from before
-// event 1 was given back or is in final too. So addresses are known, and only the sizes of blocks that were given back
-// stay open. rewind returns an error if the events contradict the list.
+// rewind finds the state before event 1 of a recording that began late. Each block that was in use before event 1 is
+// either freed by an event or still in final, the allocator's own list after the last event. The same is true of
+// segments. So all addresses are known, and only the sizes of blocks that events freed may stay open. rewind returns an
+// error if the events contradict the list.
 func rewind(e *schemas.EventColumns, settings Settings, final []schemas.SegmentBlock) (*beginning, error) {
 	w := rewinder{settings: settings, heap: newHeap(), used: map[uint64]earlier{},
 		requests: slices.Contains(e.Action, schemas.ActionFreeRequested),
@@ -60,7 +60,7 @@ func rewind(e *schemas.EventColumns, settings Settings, final []schemas.SegmentB
 	return b, nil
 }
 
-// end takes the state after the last event.
+// end sets the rewinder's state to the state after the last event.
 func (w *rewinder) end(final []schemas.SegmentBlock) {
 	for i := range final {
 		b := &final[i]
@@ -125,7 +125,7 @@ func (w *rewinder) undo(action schemas.Action, addr uint64, size int64, stream, 
 // smallSegment is the size of segments of the small pool, in bytes. Segments of the large pool are larger.
 const smallSegment = 2 << 20
 
-// write lists all blocks of the state that was reached.
+// write lists all blocks of the state that rewinding has reached.
 func (w *rewinder) write(b *beginning) {
 	addresses := slices.Sorted(maps.Keys(w.used))
 	for _, i := range w.heap.order {
@@ -138,7 +138,7 @@ func (w *rewinder) write(b *beginning) {
 	w.contradictions += int64(len(addresses)) // those in no segment are left
 }
 
-// segment lists one segment. The blocks at the addresses are in use.
+// segment lists the blocks of one segment. The blocks at the given addresses are in use.
 func (w *rewinder) segment(b *beginning, r *run, addresses []uint64) {
 	row := schemas.SegmentBlock{SegmentAddress: r.addr, SegmentBytes: r.size, SegmentType: "large", Stream: r.stream,
 		Pool: r.pool, Expandable: r.expandable}
@@ -180,8 +180,9 @@ func (w *rewinder) segment(b *beginning, r *run, addresses []uint64) {
 	hole(at, r.end())
 }
 
-// sizeIn returns the least size of a block that was made for need bytes, with gap bytes until the next block in use or
-// the end of its segment. open is by how many bytes the block may be larger than size.
+// sizeIn returns the smallest possible size of a block that was made for need bytes. gap is the number of bytes from
+// the block's address to the next block in use, or to the end of its segment. open is by how many bytes the block may
+// be larger than size.
 func (s *Settings) sizeIn(r *run, need, gap int64) (size, open int64) {
 	switch {
 	case r.expandable || need <= smallSize: // every remainder is split off
@@ -194,15 +195,15 @@ func (s *Settings) sizeIn(r *run, need, gap int64) (size, open int64) {
 	case s.ExpandableSegments: // with the setting on, remainders were split off, and with it off they were not
 		return need, max(0, min(gap-need, smallSize))
 	case gap-need <= smallSize:
-		// The large pool has no free block this small, so none is split off and none is returned.
+		// The large pool has no free block as small as the remainder, so the remainder was not split off.
 		return gap, 0
 	}
-	// The following block is free, and larger than smallSize.
+	// A free block follows, which is larger than smallSize.
 	return need, min(smallSize, gap-smallSize-minBlock-need)
 }
 
-// replayLate replays a recording that began late from the state before it, which follows from the events and the list
-// after the last one.
+// replayLate replays a recording that began late. It begins with the state before event 1, which it computes from the
+// events and the list after the last event.
 func replayLate(events *schemas.EventColumns, settings Settings, final []schemas.SegmentBlock,
 	at []int64) (*Result, error) {
 	rows, _ := byAddress(final)
@@ -232,8 +233,8 @@ func replayLate(events *schemas.EventColumns, settings Settings, final []schemas
 	return res, nil
 }
 
-// grow extends the block before a free one to addr, where the allocator has put another block, if its size was
-// open. Free blocks that touch are merged, so the allocator found nothing free between the two.
+// grow extends the block before a free block up to addr, if its size was open. At addr the allocator has placed another
+// block. Since free blocks that touch are merged, there was no free memory between the two.
 func (r *Replay) grow(free int32, addr uint64) bool {
 	h := &r.heap
 	i := h.blocks[free].prev
@@ -255,7 +256,8 @@ func (r *Replay) grow(free int32, addr uint64) bool {
 	return true
 }
 
-// bound says in the result how much larger blocks whose size stayed open may be, and how high the peak can be for it.
+// bound sets in the result how much larger the blocks with an open size may be, and how high the peak may be as a
+// consequence.
 func (r *Replay) bound(res *Result) {
 	res.PeakHigh = res.PeakAllocated
 	if len(r.open) == 0 {

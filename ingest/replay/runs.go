@@ -2,7 +2,7 @@ package replay
 
 import "slices"
 
-// position is the place in order of the first run that ends after addr.
+// position returns the index, in order, of the first run that ends after addr.
 func (h *heap) position(addr uint64) int {
 	p, _ := slices.BinarySearchFunc(h.order, addr, func(r int32, a uint64) int {
 		if h.runs[r].end() > a {
@@ -13,7 +13,7 @@ func (h *heap) position(addr uint64) int {
 	return p
 }
 
-// runAt gives the run that holds addr.
+// runAt returns the run that contains addr, or none.
 func (h *heap) runAt(addr uint64) int32 {
 	if p := h.position(addr); p < len(h.order) && h.runs[h.order[p]].addr <= addr {
 		return h.order[p]
@@ -21,8 +21,8 @@ func (h *heap) runAt(addr uint64) int32 {
 	return none
 }
 
-// covering returns the block of run r that contains addr. covering walks the run, since only unmaps and events that
-// contradict the replay need the search.
+// covering returns the block of run r that contains addr. covering searches the run's list block by block, since only
+// unmaps and events that contradict the replay need it.
 func (h *heap) covering(r int32, addr uint64) int32 {
 	if i := h.at.get(addr); i != none && h.blocks[i].run == r {
 		return i
@@ -52,8 +52,9 @@ func (h *heap) addRun(r run) int32 {
 	return i
 }
 
-// reserve adds a range that overlaps no run, as one free block. Pages that are mapped next to pages of the same
-// expandable segment (whose reservation the trace does not name: same stream and pool) make one run with them.
+// reserve adds a range that overlaps no run, as one free block. If the range consists of pages that are mapped next to
+// pages of the same expandable segment, reserve adds it to their run. The trace does not name the segment, so pages of
+// the same stream and pool count as one.
 func (h *heap) reserve(n run) {
 	joins := func(r *run) bool { return n.expandable && r.expandable && r.stream == n.stream && r.pool == n.pool }
 	p := h.position(n.addr)
@@ -90,7 +91,7 @@ func (h *heap) reserve(n run) {
 	h.release(i)
 }
 
-// join appends the blocks of run s to run r, which ends where s begins.
+// join appends the blocks of run s to run r, which must end where s begins.
 func (h *heap) join(r, s int32) {
 	for i := h.runs[s].head; i != none; i = h.blocks[i].next {
 		h.blocks[i].run = r
@@ -106,7 +107,7 @@ func (h *heap) join(r, s int32) {
 	h.runs[r].since = min(h.runs[r].since, h.runs[s].since)
 }
 
-// link makes two blocks neighbours; either may be none.
+// link makes two blocks neighbours in their run's list; either may be none.
 func (h *heap) link(i, j int32) {
 	if i != none {
 		h.blocks[i].next = j
@@ -116,8 +117,8 @@ func (h *heap) link(i, j int32) {
 	}
 }
 
-// unreserve removes a range. unreserve returns how many of the range's bytes were in known runs, and how many used
-// blocks it found there. These blocks become orphans, since the trace says that they are still allocated.
+// unreserve removes a range of reserved memory. It returns how many of the range's bytes were in known runs, and how
+// many used blocks it found there. These blocks become orphans, since they are still allocated according to the trace.
 func (h *heap) unreserve(addr uint64, size int64) (known int64, used int) {
 	end := addr + uint64(size)
 	for {
@@ -132,7 +133,7 @@ func (h *heap) unreserve(addr uint64, size int64) (known int64, used int) {
 	}
 }
 
-// cut takes [lo, hi) out of the run at place p in order, and gives the number of used blocks that it made orphans.
+// cut removes [lo, hi) from the run with index p in order, and returns how many used blocks became orphans.
 func (h *heap) cut(p int, lo, hi uint64) (used int) {
 	r := h.order[p]
 	i := h.covering(r, lo)
@@ -160,7 +161,8 @@ func (h *heap) cut(p int, lo, hi uint64) (used int) {
 		}
 		i = next
 	}
-	// i is the first block beyond hi. From there on the blocks become a new run, unless the range began the run.
+	// Block i is the first block after hi. The blocks from i on become a new run, unless the range was the beginning of
+	// the run.
 	old := h.runs[r]
 	switch {
 	case lo == old.addr && hi == old.end():

@@ -22,7 +22,7 @@ func (r *Replay) seed(list []schemas.SegmentBlock) error {
 	return nil
 }
 
-// seed fills an empty heap from a list of rows by address, and has used called with each block in use. seed returns the
+// seed fills an empty heap from a list of rows by address, and calls used with each block in use. seed returns the
 // bytes of all segments.
 func (h *heap) seed(rows []schemas.SegmentBlock, used func(int32, *schemas.SegmentBlock)) (reserved int64, err error) {
 	for len(rows) > 0 {
@@ -40,7 +40,8 @@ func (h *heap) seed(rows []schemas.SegmentBlock, used func(int32, *schemas.Segme
 	return reserved, nil
 }
 
-// byAddress sorts a list. byAddress drops rows that no allocator can have written, and returns their number.
+// byAddress sorts a list of blocks by address. It drops rows with impossible sizes or addresses, and returns how many
+// it dropped.
 func byAddress(list []schemas.SegmentBlock) (rows []schemas.SegmentBlock, dropped int64) {
 	rows = slices.Clone(list)
 	slices.SortStableFunc(rows, func(a, b schemas.SegmentBlock) int { return cmp.Compare(a.Address, b.Address) })
@@ -79,7 +80,8 @@ func (h *heap) seedSegment(rows []schemas.SegmentBlock, used func(int32, *schema
 	}
 	h.reserve(run{addr: s.SegmentAddress, size: s.SegmentBytes, stream: s.Stream, pool: s.Pool})
 	i := h.at.get(s.SegmentAddress)
-	// Only now: reserve would have joined it with another segment that happens to touch it.
+	// The segment is marked expandable only now, since reserve would have joined it with another segment that happens
+	// to touch it.
 	k := h.blocks[i].run
 	h.runs[k].expandable, h.runs[k].small = s.Expandable, s.SegmentType == "small"
 	for n := range rows {
@@ -97,7 +99,7 @@ func (h *heap) seedSegment(rows []schemas.SegmentBlock, used func(int32, *schema
 }
 
 func (r *Replay) seedBlock(i int32, b *schemas.SegmentBlock) {
-	// A block that is pending was never allocated as far as this recording goes; its life begins and ends before it.
+	// A block whose free is pending was not allocated during this recording: its life began and ended before it.
 	r.before.Active += b.BlockBytes
 	r.before.Requested += requested(b)
 	a := Alloc{Address: b.Address, Requested: requested(b), Block: b.BlockBytes, Stream: b.Stream, Pool: b.Pool}
@@ -111,8 +113,7 @@ func (r *Replay) seedBlock(i int32, b *schemas.SegmentBlock) {
 	r.heap.blocks[i].life = int32(-1 - len(r.untraced))
 }
 
-// requested returns the requested bytes of a used block. Old lists lack the requested bytes; requested then returns the
-// block's size.
+// requested returns the requested bytes of a used block. If an old list lacks them, requested returns the block's size.
 func requested(b *schemas.SegmentBlock) int64 {
 	if b.RequestedBytes == 0 {
 		return b.BlockBytes

@@ -12,16 +12,16 @@ const (
 
 // Settings are the allocator's settings that decide the size of a block. The zero value is torch's default.
 //
-// Sizes of segments are settings too (large_segment_size_mb), but the trace tells them.
+// Sizes of segments are settings too (large_segment_size_mb), but the trace shows them.
 type Settings struct {
 	// RoundupPower2Divisions is, for each i, the number of divisions between powers of two for requests of [2^i,
 	// 2^(i+1)) MiB. The first entry also serves smaller requests, and the last entry larger ones. 0 and 1 mean rounding
 	// to 512 B.
 	RoundupPower2Divisions [16]int64
-	// MaxSplitSize in bytes: a large block for a request of this size or more is never split. 0 = no limit.
+	// MaxSplitSize is in bytes: torch does not split a large block for a request of this size or more. 0 = no limit.
 	MaxSplitSize int64
-	// ExpandableSegments is needed only for segments from cudaMalloc, which torch splits down to 512 B while the
-	// setting is on; blocks of expandable segments are always split so.
+	// ExpandableSegments matters only for segments from cudaMalloc, whose blocks torch splits down to 512 B while the
+	// setting is on. Blocks of expandable segments are split down to 512 B in any case.
 	ExpandableSegments bool
 }
 
@@ -37,7 +37,7 @@ func (s *Settings) SetDivisions(mib, divisions int64) error {
 	return nil
 }
 
-// round gives the size of the block that a request of n bytes needs.
+// round returns the size of the block that a request of n bytes needs.
 func (s *Settings) round(n int64) int64 {
 	if n < minBlock {
 		return minBlock

@@ -1,4 +1,4 @@
-// Package stackrules tells from the frames of a stack which part of a training program asked for memory. A memory
+// Package stackrules finds, from the frames of a stack, which part of a training program requested memory. A memory
 // snapshot has stacks in place of the agent's tags.
 package stackrules
 
@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Role is the part of a program that a stack belongs to.
+// A Role is the part of a training program to which a stack belongs.
 type Role uint8
 
 const (
@@ -46,14 +46,14 @@ func ParseRole(name string) (Role, error) {
 	return None, fmt.Errorf("%q is no role: %s", name, strings.Join(roleNames[1:], ", "))
 }
 
-// A Rule gives frames that match both patterns a role. An empty pattern matches everything.
+// A Rule gives a role to the frames that match both its patterns. An empty pattern matches everything.
 type Rule struct {
 	Role           Role
 	File, Function string // regular expressions: of the file's path with slashes, and of the function's name
 }
 
-// A Meaning is what a stack says of the memory that it asked for: a role, or the category itself that a user's rule
-// names.
+// A Meaning says what memory is for according to the stack that requested it: a role, or the category that a user's
+// rule names.
 type Meaning struct {
 	Role     Role
 	Category schemas.Category
@@ -61,13 +61,13 @@ type Meaning struct {
 
 func (m Meaning) none() bool { return m == Meaning{} }
 
-// Default are the rules for torch and the libraries that people train with. The innermost frame of a stack that a rule
-// names decides, since a module that is called inside a backward pass recomputes its forward. If several rules name one
-// frame, the first of them decides.
+// Default are the rules for torch and the libraries that people train with. The innermost frame of a stack that matches
+// a rule decides, since a module that is called inside a backward pass recomputes its forward. If several rules match a
+// frame, the first of these rules decides.
 var Default = Rules{Strong: strong, Weak: weak}
 
-// Rules are rules by their weight: a user's come before strong ones, and weak ones count only if no other names a frame
-// of the stack.
+// Rules are rules in three ranks: a user's rules come before strong rules, and weak rules count only if no other rule
+// matches a frame of the stack.
 type Rules struct {
 	Strong, Weak []Rule
 
@@ -75,7 +75,7 @@ type Rules struct {
 	phases []matcher // the user's, which say in which phase a stack is
 }
 
-// weak are names that programs give to their own functions.
+// weak are rules for names that programs often give to their own functions.
 var weak = []Rule{
 	{Setup, ``, `^(__init__|create_weights|_?init_weights?|reset_parameters|build_model|get_model|load_model|` +
 		`from_pretrained|from_checkpoint|load_weights)$`},
@@ -84,12 +84,13 @@ var weak = []Rule{
 }
 
 var strong = []Rule{
-	// C++ frames, where the snapshot has them.
+	// These rules match C++ frames, which only some snapshots have.
 	{Workspace, ``, `getCUDABlasLtWorkspace|getNewWorkspace|(?i:cublas).*[wW]orkspace`},
 	{Gradient, ``, `torch::autograd::AccumulateGrad`},
 	{Gradient, ``, `c10d::Reducer::`},
 
-	// Differential privacy. Functions stand without a file where no other library has one of that name.
+	// These rules are for differential privacy. A rule has no file pattern if no other library has a function of that
+	// name.
 	{Clip, ``, `^compute_\w+_norm_sample$|^(create|get)_norm_sample$|^get_clipping_coef$|^clip_and_accumulate$`},
 	{Clip, `(^|/)(opacus/|optimizer\w*\.py$)`, `^(add_noise|_generate_noise)$`},
 	{PerSample, ``, `^(capture_backprops_hook|create_or_accumulate_grad_sample|rearrange_grad_samples)$`},
@@ -106,7 +107,7 @@ var strong = []Rule{
 	{Optimizer, `(^|/)torch/nn/utils/clip_grad\.py$`, ``},
 	{Optimizer, `(^|/)torch/(cuda/)?amp/grad_scaler\.py$`, `^(step|unscale_|update|_unscale_grads_)$`},
 
-	// Wrappers that split a model over processes.
+	// These rules are for wrappers that split a model over processes.
 	{Gradient, `(^|/)torch/nn/parallel/distributed\.py$`, `_ddp_init_helper|_build_.*bucket|__init__`},
 	{Gradient, `(^|/)torch/distributed/(fsdp|_composable/fsdp)/`, `reduce_scatter|post_backward|_reduce_grad`},
 	{Setup, `(^|/)torch/distributed/(fsdp|_composable/fsdp)/`,
@@ -119,7 +120,7 @@ var strong = []Rule{
 	{Data, `(^|/)transformers/(trainer|tokenization_utils_base|feature_extraction_utils)\.py$`,
 		`^(_prepare_input|_prepare_inputs|to)$`},
 
-	// A model on its way to the device.
+	// These rules match code that moves a model to the device.
 	{Setup, `(^|/)torch/nn/modules/module\.py$`,
 		`^(_apply|to|cuda|half|float|double|bfloat16|convert|load_state_dict|to_empty)$`},
 	{Setup, `(^|/)torch/nn/(init|parameter)\.py$`, ``},
@@ -128,22 +129,22 @@ var strong = []Rule{
 	{Setup, `(^|/)(transformers|diffusers|accelerate|peft)/`,
 		`from_pretrained|load_state_dict|_load_.*model|set_module_tensor_to_device`},
 
-	// Calls of a model and of a loss, recomputed ones too.
+	// These rules match calls of a model and of a loss, including recomputed ones.
 	{Forward, `(^|/)torch/nn/modules/loss\.py$`, ``},
 	{Forward, `(^|/)torch/nn/functional\.py$`, `loss|cross_entropy`},
 	{Forward, `(^|/)torch/nn/modules/module\.py$`, `_call_impl$`},
 	{Forward, `(^|/)torch/utils/checkpoint\.py$`, `recompute_fn|^forward$|^checkpoint$`},
 	{Forward, `(^|/)torch/_functorch/_aot_autograd/`, `^forward$`},
 
-	// Autograd, whose own frames are the last that Python sees.
+	// These rules match autograd's Python frames, inside which the engine runs.
 	{Backward, `(^|/)torch/autograd/(__init__|graph)\.py$`, `^(backward|grad|_engine_run_backward|_make_grads)$`},
 	{Backward, `(^|/)torch/_tensor\.py$`, `^backward$`},
 	{Backward, ``, `torch::autograd::Engine::`},
 }
 
-// Meanings gives each stack its meaning, by the stack's id; 0, which is no stack, has none. A stack without a frame of
-// Python that no rule names is of autograd's own threads, if Python's frames were recorded at all: nothing else of a
-// program allocates without Python.
+// Meanings returns the meaning of each stack, by the stack's id; id 0, which stands for no stack, has none. A stack
+// without a Python frame that matches no rule counts as backward on autograd's threads, if Python's frames were
+// recorded at all, since other parts of a program allocate from Python.
 func (r Rules) Meanings(stacks *torchsnap.Stacks) ([]Meaning, error) {
 	user := byFrame(r.user, stacks)
 	strong, err := byRules(r.Strong, stacks)
@@ -172,8 +173,8 @@ func (r Rules) Meanings(stacks *torchsnap.Stacks) ([]Meaning, error) {
 	return out, nil
 }
 
-// Phases gives each stack the phase that the user's rules say, by the stack's id, empty = none, and which stacks have a
-// frame of Python, which a rule could name. Without rules for phases, both results are nil.
+// Phases returns, by the stack's id, the phase that the user's rules give each stack (empty = none), and which stacks
+// have a Python frame, which a rule could match. Without rules for phases, both results are nil.
 func (r Rules) Phases(stacks *torchsnap.Stacks) (phases []string, python []bool) {
 	if len(r.phases) == 0 {
 		return nil, nil
@@ -194,7 +195,7 @@ func (r Rules) Phases(stacks *torchsnap.Stacks) (phases []string, python []bool)
 	return phases, python
 }
 
-// innermost is the meaning of the innermost of the frames that has one.
+// innermost returns the meaning of the innermost frame that has a meaning.
 func innermost(frames []uint32, meanings []Meaning) Meaning {
 	for _, f := range frames {
 		if !meanings[f].none() {
@@ -204,7 +205,7 @@ func innermost(frames []uint32, meanings []Meaning) Meaning {
 	return Meaning{}
 }
 
-// byRules gives each frame the meaning that the rules say.
+// byRules returns the meaning of each frame according to the rules.
 func byRules(rules []Rule, stacks *torchsnap.Stacks) ([]Meaning, error) {
 	var matchers []matcher
 	for _, r := range rules {
@@ -217,7 +218,8 @@ func byRules(rules []Rule, stacks *torchsnap.Stacks) ([]Meaning, error) {
 	return byFrame(matchers, stacks), nil
 }
 
-// byFrame gives each frame its meaning. Patterns of files are tried once a file, which has many frames.
+// byFrame returns the meaning of each frame. It tries a pattern for files only once for each file, since many frames
+// have the same file.
 func byFrame(matchers []matcher, stacks *torchsnap.Stacks) []Meaning {
 	meanings := make([]Meaning, len(stacks.Frames()))
 	ofFile := map[string][]matcher{}
@@ -264,7 +266,7 @@ func compile(meaning Meaning, file, function string) (m matcher, err error) {
 	return m, nil
 }
 
-// names reports whether both patterns match a frame.
+// names reports whether both patterns of the matcher match a frame.
 func (m *matcher) names(f torchsnap.Frame) bool {
 	return m.namesFile(f.File) && m.namesFunction(f.Function)
 }

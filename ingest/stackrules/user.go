@@ -33,7 +33,7 @@ func Read(r io.Reader) ([]schemas.StackRule, error) {
 	return rules, nil
 }
 
-// Before are the rules with a user's before them.
+// Before returns the rules with a user's rules before them.
 func (r Rules) Before(user []schemas.StackRule) (Rules, error) {
 	for i, u := range user {
 		meaning, err := meaningOfUser(u)

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// change says what holds from mark k on.
+// change says which phase holds from mark k on.
 type change struct {
 	k     uint32
 	phase string
@@ -15,7 +15,7 @@ type change struct {
 	group int32
 }
 
-// walker derives the phases of a tree.
+// walker walks a tree of spans and derives its phases.
 type walker struct {
 	*tree
 	names     map[uint32]string
@@ -27,7 +27,7 @@ type walker struct {
 	pairBegin uint32   // beginning of the pair under way; 0 = none
 }
 
-// level is one node under way.
+// level is one node of the tree that the walker has entered and not yet left.
 type level struct {
 	base      string
 	group     int32
@@ -57,7 +57,7 @@ func (w *walker) put(k uint32, phase, under string, group int32) {
 	w.out = append(w.out, change{k, phase, under, group})
 }
 
-// back returns to what holds around the kids of a level.
+// back returns to the phase that holds between the children of a level.
 func (w *walker) back(k uint32, l *level) {
 	n := len(l.open)
 	switch {
@@ -71,7 +71,7 @@ func (w *walker) back(k uint32, l *level) {
 	}
 }
 
-// beginForward opens forward, unless it is open.
+// beginForward begins the phase forward, unless it has already begun.
 func (w *walker) beginForward(k uint32, l *level) {
 	if !w.inForward {
 		w.inForward, w.forwardG = true, w.newGroup()
@@ -83,7 +83,7 @@ func (w *walker) beginForward(k uint32, l *level) {
 	w.put(k, schemas.PhaseForward, schemas.PhaseForward, w.forwardG)
 }
 
-// beginBackward closes forward.
+// beginBackward ends the phase forward.
 func (w *walker) beginBackward(k uint32) {
 	if w.pairBegin == 0 {
 		w.pairBegin = k
@@ -136,8 +136,8 @@ func (w *walker) walk(n *node, base string, group int32) {
 	}
 }
 
-// initialization handles a step that only creates an optimizer's state. Before training has begun, such a step is
-// set-up.
+// initialization handles an optimizer's step that only creates its state. Before training has begun, this step is a
+// set-up phase.
 func (w *walker) initialization(c *node, l *level) {
 	if !w.training() {
 		w.inside(c, schemas.PhaseSetupOptimizer, l)
@@ -147,10 +147,10 @@ func (w *walker) initialization(c *node, l *level) {
 // training reports whether training has begun.
 func (w *walker) training() bool { return w.inForward || w.pairBegin != 0 || len(w.pairs) > 0 }
 
-// inside walks a node as a phase of its own.
+// inside walks a node, which is a separate phase.
 func (w *walker) inside(c *node, phase string, l *level) {
 	g := l.group
-	// an optimizer's step inside Opacus' or the scaler's is one update
+	// An optimizer's step inside a step of Opacus' optimizer or of the scaler belongs to the same update.
 	if phase != schemas.PhaseOptimizer || l.base != phase {
 		g = w.newGroup()
 	}
@@ -181,7 +181,7 @@ func (w *walker) openPhase(c *node, l *level) {
 		under, group = l.open[len(l.open)-1].under, l.open[len(l.open)-1].group
 	}
 	if c.flags&spool.FlagSetup != 0 && w.training() {
-		// A loss function moved to the device in every iteration is no set-up in the first.
+		// A script may move its loss function to the device in each iteration, so in training such a call is no set-up.
 		name = under
 		if n := len(l.open); n > 0 && !w.inForward {
 			name = l.open[n-1].phase
@@ -193,15 +193,15 @@ func (w *walker) openPhase(c *node, l *level) {
 	w.put(c.begin, name, under, group)
 }
 
-// follow describes the sibling after a child.
+// follow describes which siblings follow a child in the tree.
 type follow struct {
 	backward     bool // a backward run before the next update
 	evalBackward bool // the same, and no call in training mode before it
 	work         bool // any call, run or update
 }
 
-// follows is computed once a node, from the right: asking each forward call to search would be quadratic in evaluation
-// loops.
+// follows returns, for each child of a node, what follows it. It goes once through the children from the right, since a
+// search from each forward call would take quadratic time in evaluation loops.
 func (w *walker) follows(n *node) []follow {
 	out := make([]follow, len(n.kids))
 	var f follow
@@ -259,7 +259,7 @@ func (w *walker) forward(n, c *node, l *level, after follow) {
 	}
 }
 
-// backward handles the run at kid i, and gives the last kid that it took in.
+// backward handles the backward run at child i of n, and returns the index of the last child that it handled.
 func (w *walker) backward(n, c *node, i int, l *level) int {
 	if c.flags&spool.FlagNestedRun != 0 { // reentrant checkpoint, functorch inside a DP hook
 		w.walk(c, l.base, l.group)
@@ -286,7 +286,7 @@ func (w *walker) backward(n, c *node, i int, l *level) int {
 	return second
 }
 
-// secondPass finds the second run of a two-pass backward that no mark of Opacus brackets; -1 = there is none.
+// secondPass finds the second run of a two-pass backward without Opacus' mark; -1 = there is none.
 func (w *walker) secondPass(n, c *node, i int) int {
 	if c.flags&spool.FlagKeepGraph == 0 || !c.trains() {
 		return -1
@@ -314,7 +314,7 @@ func (w *walker) secondPass(n, c *node, i int) int {
 	return -1
 }
 
-// small handles what may lie between the passes of a two-pass backward.
+// small handles the nodes that may lie between the passes of a two-pass backward, such as a zero_grad.
 func (w *walker) small(c *node, l *level) {
 	switch c.shape {
 	case zeroGrad:
@@ -330,7 +330,8 @@ func (w *walker) small(c *node, l *level) {
 	}
 }
 
-// twoPass handles the backward of Opacus' two-pass loss: it reduces the loss, runs, clips, runs again.
+// twoPass handles the backward of Opacus' two-pass loss, which reduces the loss, runs backward, clips, and runs
+// backward again.
 func (w *walker) twoPass(x *node, l *level) {
 	last := -1
 	for i := range x.kids {
@@ -371,7 +372,7 @@ func (w *walker) twoPass(x *node, l *level) {
 	w.back(x.end, l)
 }
 
-// compiled handles a compiled region, whose inside is only seen where its graph breaks.
+// compiled handles a compiled region. Marks inside the region exist only where its graph breaks.
 func (w *walker) compiled(c *node, l *level) {
 	switch {
 	case c.hasBackward:

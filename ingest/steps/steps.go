@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// The rules by which steps are found.
+// The values of [Result.Rule]: the rules by which steps are found.
 const (
 	RuleOptimizer = "optimizer"
 	RuleUserStep  = "dpsight.step"
@@ -31,8 +31,8 @@ type Step struct {
 	Tokens         int64 // 0 = the script did not say
 }
 
-// Span is a stretch in which one phase holds: from mark BeginK until mark EndK. Spans follow each other without a gap,
-// from k 0 on.
+// Span is a stretch of marks in which one phase holds: from mark BeginK until mark EndK. Spans follow each other
+// without a gap, from k 0 on.
 type Span struct {
 	Phase          string
 	Under          string // the phase around Phase, if Phase is one of the script's own
@@ -43,7 +43,7 @@ type Span struct {
 	StartNS, EndNS int64 // a drain at the end is left out
 }
 
-// Result is what the marks of one process say.
+// Result has the steps and phases of one process.
 type Result struct {
 	Rule       string // "" = no step
 	Optimizers int
@@ -51,7 +51,7 @@ type Result struct {
 	Steps      []Step
 	Spans      []Span // never empty
 	Groups     int32
-	// TailInstrumented reports whether the part after the last complete step was instrumented, or has no marks.
+	// TailInstrumented is true if the part after the last complete step was instrumented, or has no marks.
 	TailInstrumented bool
 }
 
@@ -133,7 +133,7 @@ func (w *walker) firstTraining(any bool, marks []spool.Mark) uint32 {
 	return 0
 }
 
-// steps fills the rows of the complete steps.
+// steps fills in the complete steps of the result.
 func (r *Result) steps(marks []spool.Mark, begin uint32, ends []uint32) {
 	for i, end := range ends {
 		r.Steps = append(r.Steps, Step{Number: int64(i), BeginK: begin, EndK: end})
@@ -221,7 +221,7 @@ func reported(v uint64) int64 {
 	return int64(v - 1)
 }
 
-// spans cuts the phases at the boundaries of steps and around drains.
+// spans fills in the result's spans: it cuts the phases at the boundaries of steps and around drains.
 func (r *Result) spans(marks []spool.Mark, w *walker, begin uint32, ends []uint32) {
 	if len(marks) == 0 {
 		r.Spans = []Span{{Phase: schemas.PhaseBetween, Under: schemas.PhaseBetween, Step: -1}}
@@ -283,7 +283,7 @@ type cutter struct {
 	now   change
 }
 
-// stepOf is the step that the state after mark k belongs to; k grows from call to call.
+// stepOf returns the step to which the state after mark k belongs. k must grow from call to call.
 func (c *cutter) stepOf(k uint32) int64 {
 	if len(c.ends) == 0 {
 		if c.begin != 0 && k >= c.begin { // the first step was never completed

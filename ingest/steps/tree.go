@@ -2,7 +2,7 @@ package steps
 
 import "github.com/dpsight/dpsight/schemas/spool"
 
-// shape is what a node of the tree is.
+// shape is the kind of a node in the tree.
 type shape uint8
 
 const (
@@ -16,7 +16,8 @@ const (
 	dpBackward
 	compiled
 	scaler
-	// a phase of the script or of Opacus: begin and end are leaves, so that everything between keeps its siblings
+	// phaseBegin and phaseEnd are the marks of a phase of the script or of Opacus. They are leaves, so the nodes
+	// between them keep their siblings.
 	phaseBegin
 	phaseEnd
 )
@@ -29,7 +30,8 @@ var shapes = map[spool.Kind]shape{
 	spool.ScalerBegin:   scaler,
 }
 
-// maxDepth bounds the tree: real scripts nest a handful of spans, damaged journals any number.
+// maxDepth is the largest depth of the tree. Real scripts nest only a few spans, but a damaged journal may nest any
+// number.
 const maxDepth = 200
 
 type node struct {
@@ -128,9 +130,9 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 	return t
 }
 
-// opened finds the node at or around cur that the end mark m closes, and how many levels up it is; 0 or less = none.
-// Ends of the nodes inside may be missing. same asks for the same operand. If one optimizer failed inside another, the
-// operand tells which of the two the end belongs to.
+// opened finds the node at or around cur that the end mark m closes, and how many levels up it is. It returns a node of
+// 0 or less if there is none. Ends of inner nodes may be missing. If same is true, the node must have the operand of m:
+// if one optimizer failed inside another, the operand shows to which of the two the end belongs.
 func (t *tree) opened(cur int32, s shape, m *spool.Mark, same bool) (n int32, up int) {
 	for n = cur; n > 0; n, up = t.nodes[n].up, up+1 {
 		if o := &t.nodes[n]; o.shape == s && o.thread == m.Thread && (!same || o.a == m.A) {
@@ -140,7 +142,8 @@ func (t *tree) opened(cur int32, s shape, m *spool.Mark, same bool) (n int32, up
 	return n, up
 }
 
-// asked notes that the request at mark k failed: the spans around it may have ended before its error was raised.
+// asked records that the request at mark k failed. asked sets failed for the nodes around mark k that ended after it or
+// have no end mark.
 func (t *tree) asked(k uint32) {
 	for i := len(t.nodes) - 1; i > 0; i-- {
 		if n := &t.nodes[i]; n.begin < k {
@@ -152,7 +155,8 @@ func (t *tree) asked(k uint32) {
 	}
 }
 
-// summarize tells each node what lies inside it. Kids come after their parents.
+// summarize sets, for each node, which kinds of nodes lie inside it. In the list of nodes, children come after their
+// parents.
 func (t *tree) summarize() {
 	for i := len(t.nodes) - 1; i > 0; i-- {
 		n, up := &t.nodes[i], &t.nodes[t.nodes[i].up]
@@ -162,10 +166,10 @@ func (t *tree) summarize() {
 	}
 }
 
-// findInitializations finds the steps of optimizers that only create their state. torch marks its own such steps. A
-// script may also create the state before it trains: such a step is the only one of its optimizer before the first
-// backward run. An optimizer that steps more than once before the first backward run gets its gradients by other means,
-// as does one in a run without any backward.
+// findInitializations finds the optimizers' steps that only create their state. Marks say so for the steps that torch
+// itself makes. A script may also create the state before it trains: this step is the only one of its optimizer before
+// the first backward run. If an optimizer steps more than once before the first backward run, or if there is no
+// backward run, the script computes gradients without backward.
 func (t *tree) findInitializations() {
 	early := map[uint64][]int{} // steps before the first backward run, by optimizer
 	trained := false
@@ -193,8 +197,8 @@ func (t *tree) findInitializations() {
 	}
 }
 
-// stands reports whether an optimizer's step is outermost: only modules' calls, and steps of Opacus or a scaler,
-// may surround it.
+// stands reports whether an optimizer's step is outermost. Only calls of modules, and steps of Opacus' optimizer or of
+// a scaler, may be around it.
 func (t *tree) stands(i int) bool {
 	for up := t.nodes[i].up; up > 0; up = t.nodes[up].up {
 		switch t.nodes[up].shape {
@@ -205,8 +209,8 @@ func (t *tree) stands(i int) bool {
 	return true
 }
 
-// updates reports whether n is an optimizer's step that changes weights. A step that an exception ended does not
-// count, nor one that only creates the optimizer's state.
+// updates reports whether n is an optimizer's step that changes weights. A step does not count if an exception ended
+// it, or if it only creates the optimizer's state.
 func (n *node) updates() bool {
 	return n.shape == optimizer && n.endFlags&spool.FlagRepaired == 0 && !n.initializes
 }
@@ -217,7 +221,7 @@ func (n *node) trains() bool {
 		(n.flags&spool.FlagAccumulate != 0 || n.flags&spool.FlagCreateGraph == 0 || n.flags&spool.FlagFunctorch != 0)
 }
 
-// trainingThreads tells the thread that trains from the engine's and from all others.
+// trainingThreads finds the thread that trains, and the threads of autograd's engine.
 func trainingThreads(marks []spool.Mark) (training uint16, engine map[uint16]bool) {
 	engine = map[uint16]bool{}
 	type count struct{ updates, backwards, forwards int }
@@ -242,7 +246,7 @@ func trainingThreads(marks []spool.Mark) (training uint16, engine map[uint16]boo
 			c.forwards++
 		}
 	}
-	// With autograd's threading off the engine runs on the training thread.
+	// If autograd's multithreading is off, the engine runs on the training thread.
 	best := count{-1, 0, 0}
 	for pass := 0; pass < 2 && best.updates < 0; pass++ {
 		for _, th := range order {

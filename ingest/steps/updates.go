@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// key is what an update updates.
+// key identifies what an update updates: an optimizer or a compiled region.
 type key struct {
 	kind updateKind
 	a    uint64 // optimizer number, or name of the compiled region
@@ -27,7 +27,7 @@ type update struct {
 	key  key
 }
 
-// updates lists the updates below n in order.
+// updates appends the updates below node n to out, in order.
 func (t *tree) updates(n *node, out []update) []update {
 	for i := range n.kids {
 		c := t.kid(n, i)
@@ -70,7 +70,8 @@ func (t *tree) updates(n *node, out []update) []update {
 	return out
 }
 
-// firstUpdate finds the first whole step of an optimizer inside n; tried = n has a step of an optimizer, whole or not.
+// firstUpdate finds the first completed step of an optimizer inside n. tried is true if n has a step of an optimizer,
+// completed or not.
 func (t *tree) firstUpdate(n *node) (o *node, tried bool) {
 	for i := range n.kids {
 		c := t.kid(n, i)
@@ -106,7 +107,7 @@ func (t *tree) backwards() []update {
 	return plain
 }
 
-// boundaries picks the updates that end steps and gives the k of each end, in order.
+// boundaries chooses the updates that end steps, and returns the k of each end, in order.
 func boundaries(ups []update) (ends []uint32, keys int) {
 	at := map[key][]int{}
 	var order []key // as first seen
@@ -153,8 +154,8 @@ func boundaries(ups []update) (ends []uint32, keys int) {
 	return slices.Compact(ends), keys
 }
 
-// interleave reports whether two keys take turns. A single pair of neighbours could belong to keys that take turns or
-// not, and counts as one turn.
+// interleave reports whether the updates of two keys take turns. If each key has only one update, this is unknown, and
+// the keys count as taking turns if their updates are neighbours.
 func interleave(a, b []int) bool {
 	if len(a) == 1 && len(b) == 1 {
 		d := a[0] - b[0]

@@ -8,10 +8,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// maxDevices bounds the traces of one snapshot: a hostile list can name one trace a million times.
+// maxDevices is the largest number of traces in a snapshot, since a hostile list can contain the same trace a million
+// times.
 const maxDevices = 1024
 
-// snapshot follows the value of the pickle to the rows that count.
+// snapshot makes the Snapshot from the pickle's value, with the rows to which that value leads.
 func (b *builder) snapshot(v pickle.Value) (*Snapshot, error) {
 	s := &Snapshot{Stacks: b.stacks, Protocol: b.d.Protocol(), Settings: Settings{MaxSplitSize: -1}}
 	slices.SortStableFunc(b.events.internal, func(x, y internalRow) int { return x.row - y.row })

@@ -90,7 +90,8 @@ func (b *builder) blockField(k *block, key uint32, v pickle.Value) error {
 	return nil
 }
 
-// stateOf also takes the word that torch's documentation has and its code never writes.
+// stateOf returns a block's state from torch's word. It also accepts the word that torch's documentation uses but its
+// code does not write.
 func stateOf(word string) (string, bool) {
 	switch word {
 	case schemas.BlockActive:
@@ -137,7 +138,7 @@ func (b *builder) history(dict pickle.Ref, isNew bool, items []pickle.Value) (pi
 	return dict, nil
 }
 
-// request finds what a block was asked for, in this era's place.
+// request sets a block's requested size from the key that the snapshot's era uses.
 func (b *builder) request(k *block) {
 	if k.State == schemas.BlockInactive {
 		return

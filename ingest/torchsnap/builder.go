@@ -6,10 +6,10 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// A builder turns the containers of a snapshot into rows as the decoder meets them, innermost first. A dictionary's
-// keys say what it is (see kindOf), since its place in the snapshot is not known yet. So a row counts only when the
-// snapshot leads to it. A foreign dictionary that looks like an event makes a row that is never used. A broken
-// dictionary makes an error that is reported only if the snapshot uses the dictionary.
+// A builder turns the containers of a snapshot into rows as the decoder reads them, innermost first. A dictionary's
+// keys show what it is (see kindOf), since its place in the snapshot is not known yet. So a row counts only if the
+// snapshot's lists lead to it. For an unrelated dictionary that looks like an event, the builder makes a row that is
+// not used. For a broken dictionary, it makes an error that is reported only if the snapshot uses the dictionary.
 type builder struct {
 	d      *pickle.Decoder
 	stacks *Stacks
@@ -27,11 +27,12 @@ type builder struct {
 	bad       []error
 	odd       oddities
 	scratch   []uint32
-	// wholeStack says that all items of the last new stack were frames. Other items are counted each time.
+	// wholeStack is true if all items of the last new stack were frames. If it is false, the decoder passes each equal
+	// list to the builder, which then counts the other items each time.
 	wholeStack bool
 }
 
-// An anyList is a list of no special kind: of segments, blocks, traces, annotations, or foreign.
+// An anyList is a list whose kind its items do not show: of segments, blocks, traces or annotations, or unrelated.
 type anyList struct {
 	items []pickle.Value
 	taken bool // as blocks: they belong to one segment, so that sharing cannot multiply them
@@ -50,14 +51,14 @@ func newBuilder(d *pickle.Decoder, stacks *Stacks) *builder {
 	return &builder{d: d, stacks: stacks, events: newEvents(d)}
 }
 
-// fail makes a container that is an error wherever it is used.
+// fail returns a container that stands for an error, which is reported if the snapshot uses the container.
 func (b *builder) fail(err error) (pickle.Ref, error) {
 	b.bad = append(b.bad, fmt.Errorf("at byte %d: %w", b.d.Offset(), err))
 	return pickle.Ref{Tag: tagBad, ID: uint64(len(b.bad) - 1)}, b.d.Charge(128)
 }
 
-// wrong is the error of a key with a value of the wrong type. If the value is itself broken, wrong returns the value's
-// error.
+// wrong returns the error for a key whose value has the wrong type. If the value itself is broken, wrong returns the
+// value's error.
 func (b *builder) wrong(what string, key uint32, want string, got pickle.Value) error {
 	if err := b.broken(got); err != nil {
 		return err
@@ -99,7 +100,7 @@ func (b *builder) Dict(dict pickle.Ref, items []pickle.Value) (pickle.Ref, error
 	return b.fill(dict, false, items)
 }
 
-// fill sets fields of a dictionary of a known kind.
+// fill sets fields of the row for a dictionary of a known kind.
 func (b *builder) fill(dict pickle.Ref, isNew bool, items []pickle.Value) (pickle.Ref, error) {
 	switch dict.Tag {
 	case tagEvent:

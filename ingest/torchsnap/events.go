@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// events collects the rows of all trace events of the pickle, in the order of their dictionaries.
+// events collects the rows of all trace events in the pickle, in the order of the events' dictionaries.
 type events struct {
 	cols     schemas.EventColumns
 	meta     []uint32 // id in texts; shorter than cols if the last rows have none
@@ -21,7 +21,7 @@ type events struct {
 	unknown  map[uint32]struct{}
 	actions  map[uint32]schemas.Action // by string id
 	begin    int64                     // offset of the first one
-	// most events name the same few actions, so the last one is tried first
+	// Most events have the same few actions, so the last event's action is tried first.
 	lastAction     uint32
 	lastActionWord schemas.Action
 }
@@ -31,10 +31,10 @@ type internalRow struct {
 	text uint32 // string id
 }
 
-// An oddRow is something odd about a row, which counts only if the row does.
+// An oddRow says which kind of oddity a row has. It counts only if the row is used.
 type oddRow struct{ row, kind int }
 
-// rowBytes is what one event takes in all columns.
+// rowBytes is how many bytes one event takes in all columns together.
 const rowBytes = 1 + 8 + 8 + 8 + 8 + 4 + 4 + 8 + 4 + 4
 
 func newEvents(d *pickle.Decoder) events {
@@ -237,8 +237,8 @@ func (e *events) annotate(i int, r row) {
 	}
 }
 
-// grow lengthens full columns by the expected number of events, or else to twice their length. append's own factor
-// of 1.25 would leave five times the columns as garbage.
+// grow enlarges full columns to the expected number of events, or else to twice their length. With append's factor of
+// 1.25, five times the size of the columns would become garbage.
 func (e *events) grow(d *pickle.Decoder) error {
 	c := &e.cols
 	n := c.Len()

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// growingFrames is a list of frames that comes in several batches. Such a list is interned when it is used, and not
-// after each batch, which would cost the square of its length.
+// growingFrames is a list of frames that comes in several batches. It is interned only when it is used, since interning
+// it after each batch would take quadratic time.
 type growingFrames struct {
 	ids      []uint32
 	interned uint32
@@ -16,7 +16,8 @@ type growingFrames struct {
 
 const whatFrame = "a frame"
 
-// maxFrameText bounds the name of a function or a file: longer ones are no names, and every table would repeat them.
+// maxFrameText is the largest length of the name of a function or a file. A longer text is no name, and tables would
+// repeat it many times.
 const maxFrameText = 4096
 
 func (b *builder) frame(dict pickle.Ref, isNew bool, items []pickle.Value) (pickle.Ref, error) {
@@ -114,7 +115,7 @@ func (b *builder) extendFrames(l pickle.Ref, items []pickle.Value) (pickle.Ref, 
 	return l, b.d.Charge(8 * int64(len(items)))
 }
 
-// stackOf is the stack that a key's value means; ok is false if it is no list of frames.
+// stackOf returns the id of the stack in a key's value; ok is false if the value is no list of frames.
 func (b *builder) stackOf(v pickle.Value) (id uint32, ok bool, err error) {
 	switch ref := v.Ref(); ref.Tag {
 	case tagStack:

@@ -6,7 +6,8 @@ import "github.com/dpsight/dpsight/ingest/pickle"
 // constant is its id.
 const (
 	_ uint32 = iota
-	// keys of a trace event, below 32, since they are bits of a set too; those up to kStream are required
+	// The keys of a trace event come first. They are below 32, since they are also bits of a set. Keys up to kStream
+	// are required.
 	kAction
 	kAddr
 	kDeviceFree
@@ -100,7 +101,7 @@ var tagNames = [...]string{"nothing", "something broken", "a trace event", "a li
 	"a list of frames", "a list of frames",
 	"a segment", "a block", "a history entry", "an annotation", "a snapshot", "a list", "a dict", "a pair", "a tuple"}
 
-// kindOf returns what a dictionary is, by a key that only one kind has; 0 = this key does not tell.
+// kindOf returns the kind of a dictionary that has a key. It returns 0 if several kinds have the key.
 func kindOf(key uint32) uint8 {
 	switch key {
 	case kAction:
@@ -121,7 +122,7 @@ func kindOf(key uint32) uint8 {
 	return 0
 }
 
-// describe says what v is, for errors.
+// describe returns a description of v for errors.
 func describe(v pickle.Value) string {
 	if tag := v.Ref().Tag; tag != 0 {
 		return tagNames[tag]

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// maxJSON bounds the text made of one metadata dictionary: its parts may be shared, so their number says nothing about
-// its size.
+// maxJSON is the largest length of the text of one metadata dictionary. Its parts may be shared, so a small dictionary
+// may have a very long text.
 const maxJSON = 64 << 10
 
 func (b *builder) userMetadata(r *row, v pickle.Value) error {
@@ -55,7 +55,7 @@ func (e *events) addText(s string) uint32 {
 	return uint32(len(e.texts) - 1)
 }
 
-// markAndLine reads the agent's metadata: a mark, and behind an at sign the number of a line, if there is one.
+// markAndLine parses the agent's metadata: a mark, optionally followed by an at sign and the number of a line.
 func markAndLine(s string) (mark, line uint32, ok bool) {
 	k, l, found := strings.Cut(s, "@")
 	mark, ok = decimal(k)
@@ -68,7 +68,7 @@ func markAndLine(s string) (mark, line uint32, ok bool) {
 	return mark, line, true
 }
 
-// decimal reads a mark: digits only, below 2^32.
+// decimal parses a mark: a number below 2^32 that has only digits.
 func decimal(s string) (uint32, bool) {
 	if len(s) == 0 || len(s) > 10 {
 		return 0, false
@@ -84,9 +84,9 @@ func decimal(s string) (uint32, bool) {
 	return uint32(n), n <= math.MaxUint32
 }
 
-// appendJSON writes v as the compact JSON that torch itself makes of a metadata dictionary. At maxJSON bytes,
-// appendJSON stops with a "…". A dictionary that looks like a part of a snapshot has already become a row, and is
-// written as null.
+// appendJSON appends v as compact JSON, in the form in which torch writes a metadata dictionary. At maxJSON bytes,
+// appendJSON stops with a "…". A dictionary that looks like a part of a snapshot has already become a row, so
+// appendJSON writes it as null.
 func (b *builder) appendJSON(out []byte, v pickle.Value) []byte {
 	if len(out) > maxJSON {
 		return append(out, `"…"`...)

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// maxOddities bounds the distinct kinds of odd values. A file can contain any number of kinds.
+// maxOddities is the largest number of distinct kinds of odd values that are counted separately, since a file can
+// contain any number of kinds.
 const maxOddities = 64
 
 // oddities counts skipped values by kind.
@@ -18,7 +19,7 @@ type oddities struct {
 	ids    map[string]int
 }
 
-// kind returns the number of a kind of oddity. Kinds beyond the limit share one.
+// kind returns the number of a kind of oddity. All kinds beyond the limit share one number.
 func (o *oddities) kind(err error) int {
 	text := err.Error()
 	id, ok := o.ids[text]
@@ -36,13 +37,13 @@ func (o *oddities) kind(err error) int {
 	return len(o.kinds) - 1
 }
 
-// passOver counts something that is not as torch writes it, and that the snapshot can do without.
+// passOver counts a value that torch would not write and that is skipped, since the snapshot is useful without it.
 func (b *builder) passOver(err error) {
 	kind := b.odd.kind(err)
 	b.odd.counts[kind]++
 }
 
-// list gives the oddities as sentences without a full stop.
+// list returns the oddities as sentences without a full stop.
 func (o *oddities) list() []string {
 	var out []string
 	for id, kind := range o.kinds {
@@ -60,8 +61,8 @@ func (o *oddities) list() []string {
 	return out
 }
 
-// Strict returns an error that names everything skipped, for callers that wrote the snapshot themselves; nil =
-// nothing was skipped.
+// Strict returns an error that names all skipped values, or nil if nothing was skipped. It is for snapshots that
+// dpsight's agent made, in which nothing should be odd.
 func (s *Snapshot) Strict() error {
 	if len(s.Odd) == 0 {
 		return nil

@@ -12,18 +12,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Options of reading. The zero value is right for a separate file.
+// Options are the options of reading a snapshot. The zero value is right for a single file.
 type Options struct {
 	Limits pickle.Limits
-	// Stacks, if set, is where stacks are interned, so that the ids of several snapshots agree: the chunks of a
-	// journal.
+	// Stacks, if set, is the table in which stacks are interned. The chunks of a journal share one, so that their stack
+	// ids agree.
 	Stacks *Stacks
 	// Size is the number of bytes to read; 0 = unknown. Size sets the initial capacity of the columns, which otherwise
 	// grow by doubling.
 	Size int64
 }
 
-// ErrNotSnapshot is wrapped by the errors about a pickle that is sound but holds no memory snapshot.
+// ErrNotSnapshot is wrapped by the errors about a valid pickle that is not a memory snapshot.
 var ErrNotSnapshot = errors.New("not a torch memory snapshot")
 
 // ReadFile reads the snapshot in a file, packed or not. Errors begin with the file's name.
@@ -63,7 +63,7 @@ func readOnly(f *os.File, o Options) (*Snapshot, error) {
 // Read reads one snapshot from an uncompressed pickle. Read may read beyond the snapshot's end.
 func Read(r io.Reader, o Options) (*Snapshot, error) { return read(pickle.NewDecoder(r, o.Limits), o) }
 
-// ReadBytes reads one snapshot from an uncompressed pickle in memory, without a copy: the way to read the chunks of a
+// ReadBytes reads one snapshot from an uncompressed pickle in memory, without a copy. It is used for the chunks of a
 // journal.
 func ReadBytes(p []byte, o Options) (*Snapshot, error) {
 	return read(pickle.NewBytesDecoder(p, o.Limits), o)

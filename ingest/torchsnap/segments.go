@@ -10,7 +10,7 @@ import (
 
 const whatSegment = "a segment"
 
-// A segment is one while its dictionary is read; its blocks are looked up at the end.
+// A segment has a segment's fields while its dictionary is read. Its blocks are looked up at the end.
 type segment struct {
 	Segment
 	blocks pickle.Value
@@ -94,8 +94,8 @@ func (b *builder) segmentField(s *segment, key uint32, v pickle.Value) error {
 }
 
 // Contradictory reports whether the segment's totals differ from the sums over its blocks. torch computes the totals
-// from the blocks, so totals and sums should agree. An absent total contradicts nothing, nor does the total of requests
-// if one request is unknown.
+// from the blocks, so totals and sums should agree. An absent total does not count, and neither does the total of
+// requests if a request is unknown.
 func (s *Segment) Contradictory() bool {
 	var total, allocated, active, requested int64
 	known := true // what the blocks were asked for
@@ -117,10 +117,10 @@ func (s *Segment) Contradictory() bool {
 		known && differs(s.RequestedSize, requested)
 }
 
-// bytesOf is a number of bytes.
+// bytesOf returns v as a number of bytes; ok is false if v cannot be one.
 func bytesOf(v pickle.Value) (int64, bool) { return v.Int(), v.Kind() == pickle.Int && v.Int() >= 0 }
 
-// isList reports whether v is an empty list, or a list of no special kind.
+// isList reports whether v is an empty list, or an [anyList].
 func isList(v pickle.Value) bool {
 	return v.Kind() == pickle.List && (v.Ref().Tag == 0 || v.Ref().Tag == tagList)
 }
@@ -132,7 +132,7 @@ func (b *builder) items(v pickle.Value) []pickle.Value {
 	return b.lists[v.Ref().ID].items
 }
 
-// resolve completes the segments of a list, in its order.
+// resolve returns the segments of a list, in the list's order, with their blocks.
 func (b *builder) resolve(v pickle.Value) ([]Segment, error) {
 	if !isList(v) {
 		return nil, b.wrong("the snapshot", kSegments, "a list of segments", v)

@@ -85,7 +85,7 @@ func (b *builder) setting(s *Settings, key uint32, v pickle.Value) error {
 	return nil
 }
 
-// roundup reads {"1": divisions, "2": …}.
+// roundup reads the setting roundup_power2_divisions, a dictionary such as {"1": divisions, "2": …}.
 func (b *builder) roundup(s *Settings, v pickle.Value) error {
 	tag := v.Ref().Tag
 	if v.Kind() != pickle.Dict || tag != 0 && tag != tagDict {
@@ -113,7 +113,7 @@ func (b *builder) roundup(s *Settings, v pickle.Value) error {
 	return nil
 }
 
-// plainText is a plain value as text; ok is false for containers, bytes and None.
+// plainText returns a plain value as text; ok is false for containers, bytes and None.
 func (b *builder) plainText(v pickle.Value) (text string, ok bool) {
 	switch v.Kind() {
 	case pickle.String, pickle.BigInt:

@@ -2,16 +2,16 @@ package torchsnap
 
 import "github.com/dpsight/dpsight/schemas"
 
-// A Snapshot is one memory snapshot.
+// A Snapshot is one memory snapshot of torch, in columns.
 type Snapshot struct {
 	// Devices holds the allocator's events, index = device. TimeNS is time_us·1000. Mark is user_metadata if that is a
-	// decimal number below 2^32, else 0. Pool is [PoolID] of pool_id. In eras without pool_id, Pool is 0, also for
-	// private pools: there the segment tells the pool. An oom event has device_free as its address. Size is −1 if an
-	// event without address (snapshot, oom, user_defined) has no size.
+	// decimal number below 2^32, else 0. Pool is [PoolID] of pool_id. In eras without pool_id, Pool is 0 even for
+	// private pools; only the segments then show the pool. An oom event has device_free as its address. Size is −1 if
+	// an event without address (snapshot, oom, user_defined) has no size.
 	Devices []schemas.EventColumns
 
-	// Metadata holds the distinct texts of user_metadata that are no marks; Metadata[0] is "". A dictionary is compact
-	// JSON.
+	// Metadata has the distinct texts of user_metadata that are no marks; Metadata[0] is "". For a dictionary, the text
+	// is compact JSON.
 	Metadata []string
 	// MetadataID has a column for each device: event i's text is Metadata[MetadataID[device][i]]. A device whose events
 	// have no texts has a nil column; see [Snapshot.Text].
@@ -24,23 +24,24 @@ type Snapshot struct {
 	Annotations []Annotation
 	Stacks      *Stacks // stacks of events, segments and blocks; ids from 1, 0 = none
 
-	// Odd lists what was skipped because torch does not write it so, each with its number if there were several. An
-	// event that was skipped has the action [schemas.ActionUnknown], or Unread counts it.
+	// Odd lists the kinds of values that were skipped because torch would not write them, each with a count if there
+	// were several. An event that was skipped has the action [schemas.ActionUnknown], or Unread counts it.
 	Odd []string
-	// Unread counts, by device, the entries among its events that are not events.
+	// Unread counts, for each device, the entries in its list of events that are not events.
 	Unread []int64
 
 	Protocol int // protocol of the pickle
-	// TraceKeys are the keys seen in trace events (host_traces included), sorted: the keys tell the snapshot's era.
+	// TraceKeys are the keys in the snapshot's trace events (host_traces included), sorted. They show the snapshot's
+	// era.
 	TraceKeys []string
 }
 
-// HasTexts reports whether any event of a device may have a text: see [Snapshot.Text].
+// HasTexts reports whether any event of a device may have a text; see [Snapshot.Text].
 func (s *Snapshot) HasTexts(device int) bool {
 	return device < len(s.MetadataID) && s.MetadataID[device] != nil
 }
 
-// Text is the user_metadata of an event (index from 0) of a device if it is no mark, else "".
+// Text returns the user_metadata of an event (index from 0) of a device, or "" if it is a mark or absent.
 func (s *Snapshot) Text(device, event int) string {
 	if !s.HasTexts(device) {
 		return ""
@@ -48,13 +49,14 @@ func (s *Snapshot) Text(device, event int) string {
 	return s.Metadata[s.MetadataID[device][event]]
 }
 
-// An InternalEvent is one of a pair of events that are not requests of the program, such as mallocWithAddress.
+// An InternalEvent is an event that the allocator made for itself and that is no request of the program, such as
+// mallocWithAddress. These events come in pairs.
 type InternalEvent struct {
 	Device, Event int // event: index from 0
 	Text          string
 }
 
-// A Segment is one piece of device memory that the allocator took from the driver.
+// A Segment is a stretch of device memory that the allocator requested from the driver.
 type Segment struct {
 	Device        int
 	Address       uint64
@@ -79,7 +81,7 @@ type Block struct {
 	Stack         uint32
 }
 
-// Settings are the allocator's, as the snapshot reports them.
+// Settings are the allocator's settings that the snapshot reports.
 type Settings struct {
 	Present                    bool   // the snapshot has them
 	AllocConf                  string // PYTORCH_CUDA_ALLOC_CONF
@@ -87,8 +89,8 @@ type Settings struct {
 	LargeSegmentSize           int64  // bytes; 0 = absent
 	GarbageCollectionThreshold float64
 	ExpandableSegments         bool
-	// RoundupPower2Divisions maps a size class in MiB (1, 2, 4, …) to its divisions; only classes that have some are in
-	// it.
+	// RoundupPower2Divisions maps a size class in MiB (1, 2, 4, …) to its divisions. It leaves out classes without
+	// divisions.
 	RoundupPower2Divisions map[int64]int64
 	// Other holds the remaining settings as text.
 	Other map[string]string
@@ -102,6 +104,6 @@ type Annotation struct {
 	TimeNS int64 // the allocator's clock
 }
 
-// PoolID packs torch's pair of pool numbers, (captured, user-made), into one: (0, n) gives n, and (0, 0), the default
-// pool, 0.
+// PoolID packs torch's pair of pool numbers, (captured, user-made), into one number. The pair (0, n) becomes n, so the
+// default pool (0, 0) is 0.
 func PoolID(first, second uint32) uint64 { return uint64(first)<<32 | uint64(second) }

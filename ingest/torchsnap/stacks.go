@@ -13,7 +13,7 @@ type Frame struct {
 }
 
 // Stacks interns stacks: equal stacks have equal ids, from 1. All chunks of a journal may share one Stacks, so that
-// their ids agree: see [Options].
+// their ids agree; see [Options].
 type Stacks struct {
 	frames   []Frame // frame ids count from 0
 	frameIDs map[Frame]uint32
@@ -28,7 +28,7 @@ func NewStacks() *Stacks {
 	return &Stacks{frameIDs: map[Frame]uint32{}, start: []uint64{0}, table: make([]uint32, 64), seed: rand.Uint64()}
 }
 
-// Len is the number of stacks; their ids are 1 to Len.
+// Len returns the number of stacks; their ids are 1 to Len.
 func (s *Stacks) Len() int { return len(s.start) - 1 }
 
 // Stack returns the frames of a stack, innermost first; none for id 0.
@@ -41,7 +41,7 @@ func (s *Stacks) Stack(id uint32) []Frame {
 	return out
 }
 
-// FrameIDs returns the indices into [Stacks.Frames] of a stack, innermost first; not to be changed.
+// FrameIDs returns a stack's frames as indexes in [Stacks.Frames], innermost first. Callers must not change the result.
 func (s *Stacks) FrameIDs(id uint32) []uint32 {
 	if id == 0 {
 		return nil
@@ -49,7 +49,7 @@ func (s *Stacks) FrameIDs(id uint32) []uint32 {
 	return s.flat[s.start[id-1]:s.start[id]:s.start[id]]
 }
 
-// Frames returns all distinct frames; not to be changed.
+// Frames returns all distinct frames. Callers must not change the result.
 func (s *Stacks) Frames() []Frame { return s.frames }
 
 // frame interns one frame; isNew says whether the frame was new.
@@ -98,8 +98,8 @@ func (s *Stacks) grow() {
 	}
 }
 
-// hash multiplies and folds with a random seed. A hash over bytes would take a third of the time of decoding, and
-// an unseeded one would let a file choose its collisions.
+// hash returns a hash of frame ids, by multiplying and folding with a random seed. A hash over bytes would take a third
+// of the time of decoding. A hash without a seed would let a hostile file produce collisions.
 func (s *Stacks) hash(ids []uint32) uint64 {
 	h := s.seed
 	for _, id := range ids {
@@ -109,7 +109,7 @@ func (s *Stacks) hash(ids []uint32) uint64 {
 	return h
 }
 
-// Add interns a stack, innermost frame first, and returns its id; 0 for no frames.
+// Add interns a stack, innermost frame first, and returns its id. It returns 0 for a stack without frames.
 func (s *Stacks) Add(frames []Frame) uint32 {
 	ids := make([]uint32, len(frames))
 	for i, f := range frames {

@@ -9,8 +9,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A trace is a list of events. If the events follow each other, as in every snapshot that torch writes, the trace is
-// the rows from first on, and its columns are slices of the common ones. Otherwise the trace is the rows listed.
+// A trace is a list of events. If the events' rows follow each other, as in the snapshots that torch writes, the trace
+// has the rows from first on, and its columns are slices of the common columns. Otherwise the trace has the listed
+// rows.
 type trace struct {
 	first, n int
 	rows     []uint32
@@ -19,7 +20,7 @@ type trace struct {
 	device   device
 }
 
-// A device is the columns of one trace.
+// A device has the columns of one trace.
 type device struct {
 	cols     schemas.EventColumns
 	meta     []uint32
@@ -63,7 +64,7 @@ func (b *builder) extendTrace(t *trace, items []pickle.Value) error {
 	return nil
 }
 
-// columns cuts or gathers a trace's columns, once.
+// columns returns a trace's columns: slices of the common columns, or copies of the listed rows. It makes them once.
 func (b *builder) columns(t *trace) *device {
 	if t.done {
 		return &t.device
@@ -122,7 +123,7 @@ func (b *builder) collectInternal(t *trace) {
 	}
 }
 
-// countOdd counts what was odd about the trace's rows.
+// countOdd counts the oddities of the trace's rows.
 func (b *builder) countOdd(t *trace) {
 	if len(b.events.odd) == 0 {
 		return
@@ -142,7 +143,8 @@ func (b *builder) countOdd(t *trace) {
 	}
 }
 
-// checkNeeds finds events that lack what their action needs, so that their effect is unknown.
+// checkNeeds finds events that lack a value that their action needs. Their effect is unknown, so checkNeeds sets their
+// action to unknown.
 func (b *builder) checkNeeds(c *schemas.EventColumns) {
 	for i, a := range c.Action {
 		if a < schemas.ActionAlloc || a > schemas.ActionSegmentUnmap {
