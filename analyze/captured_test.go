@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A captured step is in no time, whether or not it was ingested with one; the others are.
+// No published time includes a step that a CUDA graph captured, whether or not its row has a time. All other steps
+// count.
 func TestCapturedSteps(t *testing.T) {
 	for _, capturedNS := range []int64{0, 1000} {
 		in := fixture.PlainTimes()

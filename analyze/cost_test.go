@@ -81,7 +81,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// What recording changed is noted at the recorded run, in comparison with its bare twin.
+// The recorded run, and not its bare twin, has the remarks on what recording changed.
 func TestCostBesideTheBareTwin(t *testing.T) {
 	run := func(name string, bare bool, steps int, allocated, reserved int64) CostRun {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK,
@@ -121,7 +121,7 @@ func TestCostBesideTheBareTwin(t *testing.T) {
 	}
 }
 
-// A bare step of a recorded run is compared with the step of the bare run.
+// The bare steps of a recorded run are compared with the steps of the bare run.
 func TestCostOfABareStep(t *testing.T) {
 	run := func(name string, bare bool, ns int64) CostRun {
 		return Cost(schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare,

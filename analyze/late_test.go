@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A peak after the recorded steps is torch's; no category is made to explain it.
+// A peak after the recorded steps comes from torch's counter, and has no breakdown.
 func TestLatePeak(t *testing.T) {
 	late, plain := Summarize(fixture.LateInput(150)), Summarize(fixture.LateInput(100))
 	if *late.PeakBytes != 150 || *late.PeakReservedBytes != 300 || late.BrokenDown() {
@@ -34,7 +34,7 @@ func TestLatePeak(t *testing.T) {
 		!s.BrokenDown() || len(s.Remarks) != 0 {
 		t.Errorf("reserved %d, in the list %d, %+v", *s.PeakReservedBytes, *row.PeakReservedBytes, s.Remarks)
 	}
-	// On another device than the one whose breakdown is the highest.
+	// The late peak may lie on another device than the device with the highest breakdown.
 	other := fixture.LateInput(100)
 	other.Report.Devices = append(other.Report.Devices, schemas.DeviceVerdict{Device: 1, Events: 2,
 		PeakAllocatedBytes: 50, PeakReservedBytes: 60,
@@ -55,7 +55,7 @@ func TestUnrecordedStepIsRefused(t *testing.T) {
 	}
 }
 
-// Phases have bytes without the allocations being loaded.
+// Phases have bytes even if the table of allocations is not loaded.
 func TestPhasesHaveBytes(t *testing.T) {
 	in := fixture.LateInput(100)
 	in.Allocations, in.Owners = nil, nil

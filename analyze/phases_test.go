@@ -33,8 +33,8 @@ func TestPhasesSayWhereRecomputeIs(t *testing.T) {
 	}
 }
 
-// For a file that has figures only, a figure of 0 is shown and a missing one is not. A recording shows every figure
-// that is not 0.
+// For an imported file that has only figures, phases have a figure of 0 but no missing figure. For a recording, phases
+// without figures are left out.
 func TestPhasesOfFigures(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{Source: schemas.Imported,
 		Import: &schemas.Import{Kind: schemas.ImportStages}},

@@ -7,7 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// looped is a run of a DP method: set-up, one step of warm-up, two of two microbatches, with round numbers.
+// looped returns a run of a DP method with round numbers: set-up, one step of warm-up, and two steps of two
+// microbatches.
 func looped(method string) schemas.Tables {
 	in := fixture.Sized(method, map[schemas.Category]int64{schemas.Parameters: 100, schemas.HookActivations: 7,
 		schemas.NormSamples: 3, schemas.ClipTemporaries: 5, schemas.OptimizerState: 200})

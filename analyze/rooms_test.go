@@ -13,12 +13,13 @@ import (
 	"testing"
 )
 
-// rooms are the packages of analyze, in order: each may import those above it. The packages for tests come last.
+// rooms are the packages below analyze, in order: a package may import only packages that come before it. The packages
+// for tests come last.
 var rooms = []string{"confidence", "identity", "memory", "grouping", "ranks", "hostmemory", "blocks", "timeline",
 	"growth", "timing", "ladder", ".", "repeats", "compare", "trend", "exhibits", "gate", "explain", "clipping", "source",
 	"findings", "predict", "fixture", "fixture/summaries"}
 
-// What one room holds at most.
+// These constants limit the size of one package.
 const (
 	mostLines = 5000
 	mostNames = 120 // exported, methods counted
@@ -84,8 +85,8 @@ func TestRoomsAreInOrder(t *testing.T) {
 var rowNames = map[string][]string{"grouping": {`"before the first step"`, `"not an activation"`,
 	`"under 512 B"`, `"model and optimizer"`, `"MiB"`, `"GiB"`, `" < "`, `" → "`}}
 
-// TestRoomsWithoutWords finds units and sentences in the rooms, which return only figures: report finds the words.
-// Errors about bad input may be sentences.
+// TestRoomsWithoutWords fails if a package below analyze contains units or sentences, since these packages return only
+// figures and package report makes the sentences. Errors about bad input may be sentences.
 func TestRoomsWithoutWords(t *testing.T) {
 	for _, room := range rooms {
 		paths, err := filepath.Glob(filepath.Join(room, "*.go"))
@@ -132,8 +133,8 @@ func Error() string { return "a step is there" }`
 // unitWords are the functions of units that are for reports.
 var unitWords = []string{"Fixed", "Grouped", "InMiB", "MiB", "Plural"}
 
-// wordsOf are the strings of a file that are meant for people: units, and what has three words or more and is no
-// error's, be it made or said by an Error method; and what of [units] puts figures into words.
+// wordsOf returns the parts of a file that are meant for people: units, strings of three words or more outside of
+// errors and Error methods, and functions of package units that put figures into words.
 func wordsOf(f *ast.File) (found []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -50,12 +50,12 @@ func TestSupersede(t *testing.T) {
 	add("B1 first", "B1", in("B", "k", 1, schemas.StatusKilled))
 	add("B1", "", in("B", "k", 1, schemas.StatusOK))
 	add("C0", "", in("C", "another", 0, schemas.StatusOK))
-	// A suite on a machine with less memory, or in another world, is no newer version of it.
+	// A run of a suite on a GPU with less memory, or with other ranks, is no newer version of the run.
 	add("D0", "", in("D", "k", 0, schemas.StatusOK))
 	all[len(all)-1].Params = map[string]any{"n": 1, "gpu_memory": int64(1 << 30)}
 	add("told", "", func(m *schemas.Manifest) { m.Params = map[string]any{"n": 1, "world_size": 8} })
-	// What fits on a larger card, or on another kind, may not fit on the one where it failed. A driver may report
-	// some MiB less for the same card.
+	// A run that fits on a larger card, or on another kind of card, may still not fit on the card where it failed. A
+	// driver may report some MiB less for the same card.
 	on := func(status, name string, mib int64) func(*schemas.Manifest) {
 		return func(m *schemas.Manifest) {
 			m.Name, m.Status = "card", status

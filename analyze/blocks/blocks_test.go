@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 )
 
-// sums are the bytes by category just after an event, as the pieces say.
+// sums returns the bytes by category just after an event, summed over the pieces.
 func sums(d *Device, seq int64) []int64 {
 	out := make([]int64, memory.NCategories)
 	for i, kind := range d.Kind {
@@ -23,7 +23,8 @@ func sums(d *Device, seq int64) []int64 {
 	return out
 }
 
-// The pieces agree with the ledger at each event, and the pieces that a window keeps agree with the window's.
+// At each event, the pieces give the same bytes by category as the ledger. The pieces that a window keeps give the
+// bytes at the window's events.
 func TestPiecesSayWhatTheLedgerSays(t *testing.T) {
 	several := 0
 	for seed := range uint64(40) {

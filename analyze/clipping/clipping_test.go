@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The advice never names what the run does already.
+// The advice names no way that the run already uses.
 func TestAdviceIsOfTheMethod(t *testing.T) {
 	mean := &schemas.Privacy{LossReduction: new("mean")}
 	const tiles, both, gram, outer, sum, all = Tiles, TilesOfBoth, Gram, Outer, Sum,

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Runs predicted for different devices, or ended early, are also told apart by their arguments: their badges do not
-// show that these differ.
+// The arguments also distinguish runs that were predicted for different devices or ended early, since their badges do
+// not show that the arguments differ.
 func TestArgumentsTellKindsApart(t *testing.T) {
 	ids := []identity.Identity{summaries.Scripted("a", 1, nil, "python", "train.py").Identity,
 		summaries.Scripted("b", 1, nil, "python", "train.py",
@@ -72,7 +72,7 @@ func TestArgumentsTellExperimentsApart(t *testing.T) {
 		t.Errorf("repeats: %q", got)
 	}
 
-	// With a method, which makes repeats of runs by hand, too.
+	// Runs with a parameter method can be repeats even without a suite.
 	m := map[string]any{"method": "dp"}
 	methods := []analyze.Summary{summaries.Scripted("d", 1000, m, "python", "train.py", "--bs", "8"),
 		summaries.Scripted("e", 1000, m, "python",

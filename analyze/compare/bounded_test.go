@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
-// A range over repeats reaches to what a bounded peak is at most, and a ratio of peaks has the bounds of both.
+// The range of peaks over repeats includes the upper bound of a bounded peak. The bounds of a ratio of peaks follow
+// from the bounds of both peaks.
 func TestBoundedPeaks(t *testing.T) {
 	bounded := func(id string, peak, high int64) analyze.Summary {
 		s := summaries.Ran(id, "ghost", peak)

@@ -60,7 +60,7 @@ func TestRepeatsAreOneCell(t *testing.T) {
 	}
 }
 
-// A phase that not each repeat has took no time in the others, whichever repeat comes first.
+// If only some repeats have a phase, the phase counts as 0 in the other repeats, in any order of the repeats.
 func TestPhaseOfSomeRepeats(t *testing.T) {
 	v := map[string]any{"method": "vanilla"}
 	runs := []analyze.Summary{summaries.SuiteRun("v1", "v", v, 0, 100), summaries.SuiteRun("v2", "v", v, 0, 100),
@@ -83,7 +83,7 @@ func TestPhaseOfSomeRepeats(t *testing.T) {
 	}
 }
 
-// Where one repeat ended well, its own steps say how sure its time is.
+// If only one repeat ended well, the cell has the interval over that repeat's steps.
 func TestOneGoodRepeat(t *testing.T) {
 	p := map[string]any{"method": "vanilla"}
 	runs := []analyze.Summary{summaries.SuiteRun("a", "k", p, 0, 100), summaries.SuiteRun("b", "k", p, 0, 1)}
@@ -99,7 +99,7 @@ func TestOneGoodRepeat(t *testing.T) {
 	}
 }
 
-// A run on something else, or of an unknown script, is no repeat.
+// A run in another environment, or of an unknown script, is no repeat.
 func TestWhatIsNoRepeat(t *testing.T) {
 	p := map[string]any{"method": "ghost"}
 	same, other := fixture.TimedRun("a", 1), fixture.TimedRun("b", 1)
@@ -164,7 +164,7 @@ func TestEachCellHasTheBaselineOfItsParameters(t *testing.T) {
 	}
 }
 
-// A bare twin is no separate bar, and its energy goes to its experiment. A bare run without a twin stays.
+// A bare twin is no separate cell, and its energy goes to the full run's cell. A bare run without a full twin stays.
 func TestBareTwins(t *testing.T) {
 	full := summaries.SuiteRun("v", "v", map[string]any{"method": "vanilla", "num_iter": 3.0}, 0, 100)
 	in := fixture.TimedRun("b", 100)
@@ -245,8 +245,8 @@ func TestRateIntervals(t *testing.T) {
 	}
 }
 
-// For an even number of times the median is the mean of the middle two, in a study, a comparison and a gate. For
-// bytes it is the lower of the middle two, so that its categories sum to it.
+// For an even number of times the median is the mean of the middle two, in a study, a comparison and a gate. For bytes
+// it is the lower of the middle two, so that the categories of that run sum to it.
 func TestMedianOfAnEvenNumber(t *testing.T) {
 	v := map[string]any{"method": "vanilla"}
 	runs := []analyze.Summary{summaries.SuiteRun("a", "v", v, 0, 100), summaries.SuiteRun("b", "v", v, 512, 120),

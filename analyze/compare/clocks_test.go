@@ -22,7 +22,7 @@ func clocked(id, method string, ms int64, gpu bool) analyze.Summary {
 	return analyze.Summarize(in)
 }
 
-// GPU time and wall time have no common median, neither in a comparison's cell nor over an experiment's repeats.
+// GPU times and wall times have no common median, neither in a comparison's cell nor over an experiment's repeats.
 func TestClocksAreNotMixed(t *testing.T) {
 	runs := []analyze.Summary{clocked("w", "ghost", 900, false), clocked("g", "ghost", 100, true),
 		clocked("v", "vanilla", 50,

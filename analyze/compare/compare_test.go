@@ -69,8 +69,8 @@ func TestPivot(t *testing.T) {
 		summaries.Ran("4", "vanilla", 1000, "batch_size", 8),
 	}
 	doc := compare(t, Options{}, runs...)
-	// The axes are chosen: what differs, without what follows from the method. Numbers are sorted as numbers, and
-	// each column has its own baseline.
+	// Compare chooses as axes the parameters that differ and do not follow from the method. It sorts numbers by value,
+	// and compares each column with the baseline in the same column.
 	want := "ghost,8: 1500 +500 | ghost,32: 3000 +1000 | vanilla,8: 1000 base | vanilla,32: 2000 base"
 	if got := text(&doc); got != want || fmt.Sprint(doc.Rows, doc.Cols) != "[method] [batch_size]" ||
 		doc.Baseline.Label != "method=vanilla" {
@@ -113,8 +113,8 @@ func TestPivot(t *testing.T) {
 	}
 }
 
-// A parameter that the baseline's method lacks does not separate a run from it: plain training has no clipping.
-// Another preset does.
+// A run is compared with the baseline even if it has a parameter that the baseline's method lacks: plain training has
+// no clipping. It is not compared with a baseline of another preset.
 func TestPivotWithWhatTheBaselineLacks(t *testing.T) {
 	doc := compare(t, Options{},
 		summaries.Ran("1", "vanilla", 1000, "model", "lm", "preset", "tiny"),
@@ -167,7 +167,7 @@ func TestCellsOfSeveralRuns(t *testing.T) {
 	}
 }
 
-// A bare run of an experiment that is there in full is no second column, but its energy is the experiment's.
+// A bare run whose experiment was also recorded in full is no second column, but the experiment takes its energy.
 func TestPivotWithBareTwins(t *testing.T) {
 	bare := func(s analyze.Summary, joules float64) analyze.Summary {
 		s.RunID += "-bare"
@@ -192,8 +192,8 @@ func TestPivotWithBareTwins(t *testing.T) {
 	}
 }
 
-// Repeats are one cell, recorded or bare, with the recorded one's warnings. A parameter that only one method has
-// makes rows, not columns of dashes. A run without it is still what that method is compared with.
+// Repeats, recorded or bare, are one cell, with the warnings of the recorded run. A parameter that only one method has
+// makes rows, not columns of dashes. A run without this parameter is still the method's baseline.
 func TestPivotOfRepeats(t *testing.T) {
 	run := func(id, method, mode string, bytes int64, bare bool) analyze.Summary {
 		s := summaries.Ran(id, method, bytes)
@@ -224,7 +224,7 @@ func TestPivotOfRepeats(t *testing.T) {
 	}
 }
 
-// Commands have no method. They are listed by name, and two of them are not one experiment.
+// Runs of commands without a method are listed by name, and two such runs are not one experiment.
 func TestPivotOfCommands(t *testing.T) {
 	command := func(name string, bytes int64) analyze.Summary {
 		s := summaries.Ran(name, "", bytes)
@@ -237,7 +237,7 @@ func TestPivotOfCommands(t *testing.T) {
 		!strings.Contains(strings.Join(doc.Warnings, "\n"), "a, b: odd") {
 		t.Errorf("%v %s, %q", doc.Rows, got, doc.Warnings)
 	}
-	// Two scripts are two experiments, whatever method both name.
+	// Runs of two scripts are two experiments, even if both have the same method.
 	script := func(id, script string, bytes int64) analyze.Summary {
 		s := summaries.Ran(id, "dpsgd", bytes)
 		s.Script = script
@@ -263,7 +263,7 @@ func TestPivotOfCommands(t *testing.T) {
 	}
 }
 
-// Every run lands in exactly one cell, whatever the axes.
+// Each run is in exactly one cell, for any axes.
 func TestPivotLosesNoRun(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/report"
 )
 
-// A value that only some runs have is not stated for all runs. A value that differs is neither common nor partial.
+// A fact that only some runs have is not listed as common. A fact whose values differ is neither common nor partial.
 func TestConfiguration(t *testing.T) {
 	s := told(NewMatchedStudy([]analyze.Summary{
 		summaries.Ran("1", "vanilla", 1000, "model", "lm", "batch_size", 16, "seq_len", 512, "precision", "fp32"),
@@ -34,8 +34,8 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// A study whose experiments have no baseline of their parameters does not call theirs one, and says of each what
-// differs.
+// If experiments have no baseline with the same parameters, the study says so, and lists for each experiment how it
+// differs from its baseline.
 func TestBaselinesThatAreNotOfTheSameParameters(t *testing.T) {
 	script := summaries.Ran("s", "", 500)
 	script.Params = map[string]any{}

@@ -26,7 +26,7 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	if *o.PeakDeltaBytes != 100 || *o.FreedDeltaBytes != 0 || *o.KeptGradientBytes != 100 {
 		t.Errorf("differences %d, freed %d", *o.PeakDeltaBytes, *o.FreedDeltaBytes)
 	}
-	// A zero_grad inside another phase is Opacus' own, which keeps whatever the loop does.
+	// A zero_grad inside another phase is called by Opacus itself, and keeps gradients even if the loop frees them.
 	inner := fixture.KeptRun(false)
 	for i := range inner.Phases {
 		if inner.Phases[i].Phase != schemas.PhaseZeroGrad {
@@ -39,8 +39,8 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	}
 }
 
-// A loop that frees .grad between forward and backward still has it when forward ends, but not at a peak in
-// backward. Then there is no remark, and none without a difference.
+// A loop that frees .grad between forward and backward still has it when forward ends, but not at a peak in backward.
+// In this case there is no remark. There is none either if both loops do the same.
 func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	fresh, kept := analyze.Summarize(fixture.KeptRun(true)), analyze.Summarize(fixture.KeptRun(false))
 	fresh.RunID = "fresh"
@@ -59,7 +59,8 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	if got := keptGradients(&fresh, &early); got != nil {
 		t.Errorf("none of it at the peak: %+v", got)
 	}
-	// If the recording does not show what was kept there, all gradients at the peak are the upper bound.
+	// If the recording does not show which gradients were kept at the peak, all gradients at the peak are the upper
+	// bound.
 	early.Kept = nil
 	if got := keptGradients(&fresh, &early); len(got) != 1 || got[0].Freed != nil || got[0].High == 0 {
 		t.Errorf("gradients at the peak: %+v", got)
@@ -74,7 +75,8 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	}
 }
 
-// A larger batch in a step without tags has the peak, so the memory that other steps would take does not matter.
+// If a step without tags has the peak, because of its larger batch, the freed peak is unknown: other steps' memory does
+// not matter.
 func TestFreedPeakIsUnknownWhereNoTagsAre(t *testing.T) {
 	in := fixture.KeptRun(false)
 	last := &in.Steps[len(in.Steps)-1]
@@ -92,7 +94,8 @@ func TestFreedPeakIsUnknownWhereNoTagsAre(t *testing.T) {
 	}
 }
 
-// The peak of a loop that frees may lie in the first step, in which nothing is kept yet, or before a step.
+// The peak of a loop that frees gradients may lie in the first step, in which no gradients are kept yet, or between
+// steps.
 func TestFreedPeakLooksAtTheFirstStep(t *testing.T) {
 	in := fixture.KeptRun(false)
 	first := in.Steps[0]

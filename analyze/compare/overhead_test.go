@@ -124,7 +124,7 @@ func TestPhaseTimesOfTwoDevices(t *testing.T) {
 	}
 }
 
-// A phase without a CUDA event has no GPU time; a phase that the run lacks took none.
+// A phase without a CUDA event has an unknown GPU time; a phase that the run lacks counts as 0.
 func TestPhaseWithoutGPUTime(t *testing.T) {
 	a, in := analyze.Summarize(fixture.TimedRun("a", 100, 100)), fixture.TimedRun("b", 100, 100)
 	for i := range in.Phases {
@@ -146,7 +146,8 @@ func TestPhaseWithoutGPUTime(t *testing.T) {
 	}
 }
 
-// The phases of a method of two passes are compared with the one of a single pass as a family.
+// The backward phases of a method with two passes, taken as a family, are compared with the single backward of another
+// method.
 func TestFamilyTime(t *testing.T) {
 	in := fixture.TimedRun("b", 100, 100)
 	for i := range in.Phases { // two microbatches a step: the first becomes one pass, the second the other
@@ -227,7 +228,7 @@ func TestTwoClocks(t *testing.T) {
 	}
 }
 
-// Steps that are shorter than the interval of the samples may have none, and prove nothing.
+// Steps that are shorter than the sampling interval may have no sample, and then show nothing about throttling.
 func TestThrottledSteps(t *testing.T) {
 	in := fixture.TimedRun("t", 1, 1, 1)
 	for i := range in.Steps[2:] {
@@ -240,7 +241,7 @@ func TestThrottledSteps(t *testing.T) {
 	if want := (timing.Throttle{Slowed: 1, Sampled: 2, Steps: 3, Reasons: schemas.ThrottlePowerCap}); s.Throttled != want {
 		t.Errorf("%+v, want %+v", s.Throttled, want)
 	}
-	// The middle one of three repeats is not the one that was slowed down.
+	// Of three repeats, the one with the median step was not slowed down.
 	calm := s
 	calm.Throttled = timing.Throttle{Sampled: 3, Steps: 3}
 	want := timing.Throttle{Slowed: 1, Sampled: 8, Steps: 9, Reasons: schemas.ThrottlePowerCap}
@@ -354,7 +355,8 @@ func TestEnergy(t *testing.T) {
 	if *s.PeakDeviceBytes != 19 {
 		t.Errorf("device peak %d", *s.PeakDeviceBytes)
 	}
-	// CUDA_VISIBLE_DEVICES=3: the only visible GPU is cuda:0 to torch and 3 to NVML, whatever else is sampled.
+	// With CUDA_VISIBLE_DEVICES=3, the only visible GPU is cuda:0 to torch and index 3 to NVML, even if other GPUs are
+	// sampled too.
 	one := in
 	one.Manifest = new(*in.Manifest)
 	one.Manifest.GPUs = []schemas.GPU{{Index: 3, UUID: "GPU-3"}}
@@ -481,8 +483,7 @@ func TestEnergyBeyondTheReadings(t *testing.T) {
 	}
 }
 
-// A run that ended early has only the peak of its first part. That gives no overhead, neither in a study nor by
-// phase.
+// A run that ended early has only the peak of its first part. So it has no overhead, neither in a study nor by phase.
 func TestNoOverheadOfWhatEndedEarly(t *testing.T) {
 	for _, status := range []string{schemas.StatusOK, schemas.StatusOOM, schemas.StatusFailed, schemas.StatusPartial} {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: 700})

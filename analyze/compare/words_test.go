@@ -5,12 +5,12 @@ import (
 	"github.com/dpsight/dpsight/report"
 )
 
-// inWords returns a document with its words, as it is printed.
+// inWords returns a document with the warnings that report adds when it prints the document.
 func inWords(doc OverheadDocument) OverheadDocument {
 	return report.OverheadTables(Study{Overhead: &doc})[0].Document.(OverheadDocument)
 }
 
-// told returns a study with the words of its overheads. A study without a baseline has none.
+// told returns a study with report's warnings on its overheads. A study without a baseline has no overheads.
 func told(s Study) Study {
 	if s.Overhead == nil {
 		return s
@@ -23,7 +23,7 @@ func told(s Study) Study {
 	return s
 }
 
-// kinds are what remarks are about.
+// kinds returns the kinds of remarks.
 func kinds(remarks []Remark) (out []RemarkKind) {
 	for _, r := range remarks {
 		out = append(out, r.Kind)

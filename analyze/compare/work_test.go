@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// schemas/launch decides what a command runs; this names it.
+// Package launch finds what a command runs. ScriptOf returns its name.
 func TestScriptOf(t *testing.T) {
 	for command, want := range map[string]string{
 		`C:\py\python.exe C:\work\gan.py`: "gan.py", "torchrun -m pkg configs/a.py": "-m pkg",
@@ -33,7 +33,7 @@ func scriptRun(name, script string, params map[string]any) analyze.Summary {
 		PeakBytes: &peak, Script: script}
 }
 
-// Runs that are not one experiment done in two ways are compared where somebody asks for it, and only there.
+// Runs that do different work are compared only if the user asks for it.
 func TestOtherWorkIsNotCompared(t *testing.T) {
 	none := map[string]any{}
 	vanilla, ghost := map[string]any{"method": "vanilla"}, map[string]any{"method": "ghost"}
@@ -88,8 +88,8 @@ func TestOtherWorkIsNotCompared(t *testing.T) {
 	}
 }
 
-// A suite's baseline applies to the suite's runs alone, not to other runs in the store. A failed run of other work
-// is not compared with any baseline.
+// A suite's baseline applies only to the suite's runs, not to other runs in the store. A failed run that does other
+// work is compared with no baseline.
 func TestMixedStore(t *testing.T) {
 	method := func(name, preset string, hidden, batch float64) analyze.Summary {
 		return scriptRun(name, "-m dpsight_experiments", map[string]any{"method": strings.SplitN(name, "-", 2)[0],
@@ -153,8 +153,8 @@ func TestMixedStore(t *testing.T) {
 	}
 }
 
-// Variants of one method are compared with each other, although none is a baseline. A variant without a nearest
-// other is a baseline.
+// Variants of one method are compared with each other, although none is a baseline. A variant without a nearest other
+// variant is its own baseline.
 func TestVariantsWithoutBaseline(t *testing.T) {
 	run := func(name, method, key, value string) analyze.Summary {
 		r := scriptRun(name, "-m dpsight_experiments", map[string]any{"method": method, key: value})

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// exact is a prediction that nothing speaks against.
+// exact returns a prediction without any doubt.
 func exact() (*schemas.Manifest, *schemas.IngestReport) {
 	return &schemas.Manifest{Source: schemas.Predicted, Status: schemas.StatusOK, Profile: new("h200"),
 			GPUs:        []schemas.GPU{{Name: "NVIDIA H200"}},
@@ -19,7 +19,7 @@ func exact() (*schemas.Manifest, *schemas.IngestReport) {
 			Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, PeakAllocatedBytes: 1 << 20}}}
 }
 
-// Each doubt about a prediction is named and limits the level. The worst decides.
+// Each doubt about a prediction is listed and limits the level. The doubt with the lowest level decides.
 func TestConfide(t *testing.T) {
 	unchecked := func(m *schemas.Manifest) {
 		m.Phantom.Checked, m.Phantom.CheckedTorch, m.Phantom.Assumed, m.Phantom.ComputeCapability = false, "",
@@ -212,8 +212,8 @@ func TestConfide(t *testing.T) {
 	}
 }
 
-// The stored confidence is shown, whether it was stored by ingest or when the run was read: a judged report is not
-// judged again.
+// The stored confidence is used, whether it is in the ingest report or was determined when the run was read. It is not
+// determined again.
 func TestConfidenceIsTheReports(t *testing.T) {
 	m, r := exact()
 	in := schemas.Tables{Manifest: m, Report: r}
@@ -230,8 +230,8 @@ func TestConfidenceIsTheReports(t *testing.T) {
 	}
 }
 
-// Each close prediction shows the errors of the recorded cases with the same doubts. A prediction whose only doubts
-// are reads shows the errors of such cases. Without a recorded case nothing is shown.
+// Each close prediction shows the errors of the recorded cases with the same doubts. A prediction whose only doubts are
+// unknown reads shows the errors of recorded cases with only this doubt. Without a recorded case no errors are shown.
 func TestKnownErrors(t *testing.T) {
 	reads := func(p *schemas.Prediction) { p.UnknownReads = []schemas.Counted{{Name: "train.py:10", Count: 3}} }
 	compiled := func(p *schemas.Prediction) { p.Compiled = true }

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What autograd has less and hooks have more only moved. What both have more is of each.
+// Bytes that autograd holds less and hooks hold more only moved. If both hold more, both categories changed.
 func TestChangesNetWhatMoves(t *testing.T) {
 	for name, c := range map[string]struct{ graph, hooks, wantGraph, wantHooks int64 }{
 		"all moved":   {-10, 10, 0, 0},

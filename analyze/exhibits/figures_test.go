@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What belongs to no module of the model is one row, without its loss. A linear layer is one operation.
+// All bytes that belong to no module of the model are one row, except those of the loss. A linear layer is one
+// operation.
 func TestRowsOfMatrix(t *testing.T) {
 	for _, c := range []struct{ role, op, row, column string }{
 		{"other", "NllLossBackward0", "loss", "NllLossBackward0"},
@@ -35,7 +36,8 @@ func TestRowsOfMatrix(t *testing.T) {
 	}
 }
 
-// A peak's cause is what it has most of beyond the baseline's; without one, what not every training has.
+// A peak's cause is the category that exceeds the baseline's by most. Without a baseline, it is the largest category
+// that not every training has.
 func TestCauseOfPeak(t *testing.T) {
 	s := exhibits.Step{DeviceTimeline: timeline.DeviceTimeline{Categories: []timeline.CategoryMaximum{
 		{Category: schemas.Parameters, AtPeakBytes: 90}, {Category: schemas.PerSampleGradients, AtPeakBytes: 10},

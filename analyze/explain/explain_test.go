@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// layered gives a run's blocks modules: the owner's, the module of the parameter that it names, the birth's, or
-// none.
+// layered gives a run's blocks modules in different ways: from the owner, from the parameter that the owner names, from
+// the birth, or none.
 func layered(in schemas.Tables, r *rand.Rand) schemas.Tables {
 	in.Modules = []schemas.Module{{ID: 1, Class: "Net", ParameterBytes: 4},
 		{ID: 2, Path: "layers", Class: "ModuleList"}, {ID: 3, Path: "head", Class: "Linear", Role: "head"}}
@@ -86,7 +86,7 @@ func checkExplained(t *testing.T, doc *Explanation, from, to *analyze.Summary) {
 	}
 }
 
-// sumBirths adds up phases of birth; each is there once.
+// sumBirths sums the parts by phase of birth, and checks that each phase occurs once.
 func sumBirths(t *testing.T, list []BirthPart) (sum BirthPart) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -101,7 +101,7 @@ func sumBirths(t *testing.T, list []BirthPart) (sum BirthPart) {
 	return sum
 }
 
-// Blocks alive at the peak count under the phase of their birth, in whatever step. A block without a birth event
+// Blocks that are live at the peak count under the phase of their birth, in any step. A block without a birth event
 // counts separately.
 func TestExplainedBirths(t *testing.T) {
 	const m = 1 << 20
@@ -159,7 +159,7 @@ func TestExplainedDifferencesSum(t *testing.T) {
 	}
 }
 
-// A difference of workspaces is no single module's.
+// A difference of workspaces belongs to no single module.
 func TestExplainedWorkspaces(t *testing.T) {
 	var d [2]Input
 	for i := range d {
@@ -185,7 +185,7 @@ func TestExplainedWorkspaces(t *testing.T) {
 	}
 }
 
-// Runs without a breakdown are compared by what they have, without invented values.
+// Runs without a breakdown are compared by the values that they have; all other values stay unknown.
 func TestExplainWithoutBreakdown(t *testing.T) {
 	bare := schemas.Tables{Manifest: &schemas.Manifest{RunID: "bare", Bare: true, Status: schemas.StatusOK,
 		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
@@ -222,7 +222,7 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// A module that has no name of its own, in an nn.Sequential say, is not a bare digit in a sentence.
+// If a module's path is only a number, as in an nn.Sequential, sentences do not show only this number.
 func TestSentencesNameNumberedModules(t *testing.T) {
 	for path, want := range map[string]string{"3": "module 3 (Conv2d)", "0.1": "module 0.1 (Conv2d)",
 		"blocks.3": "blocks.3", "": "(Conv2d)"} {

@@ -57,7 +57,7 @@ func TestExplainedModuleTimes(t *testing.T) {
 	}
 }
 
-// If modules were not timed in both runs, or the steps have another clock, nothing is shown by module, and a note
+// If modules were not timed in both runs, or the steps have different clocks, there are no times by module, and a note
 // says so.
 func TestUnexplainedModuleTimes(t *testing.T) {
 	for _, c := range []struct {
@@ -152,8 +152,8 @@ func checkExplainedTimes(t *testing.T, doc *Explanation) {
 	near("all", sum, *doc.StepDeltaMS)
 }
 
-// checkPhasesOfModules checks that the modules of each phase sum to the phase's own time, if a run of one rank was
-// timed by module in it. Recompute makes a difference only for backward.
+// checkPhasesOfModules checks that the modules' times in a phase sum to the phase's time, if a run of one rank was
+// timed by module in that phase. Recompute makes a difference only for backward.
 func checkPhasesOfModules(t *testing.T, doc *Explanation) {
 	t.Helper()
 	for side := range doc.Runs {
@@ -281,11 +281,11 @@ func TestExplainedRepeats(t *testing.T) {
 	head := doc.ModuleTimes[slices.IndexFunc(doc.ModuleTimes, func(m ModuleTimePart) bool {
 		return m.Title() == "head"
 	})]
-	// 600 of 2,500 ms are as many of 1,875
+	// 600 of 2,500 ms are the same share as 450 of 1,875 ms.
 	if math.Abs(*head.FromMS-450) > 1e-6 || math.Abs(*doc.ModuleResidueMS) > 1e-6 {
 		t.Errorf("%+v, residue %v ms", head, *doc.ModuleResidueMS)
 	}
-	// Two repeats of one experiment have times of their own.
+	// Two repeats of the same experiment keep their own times.
 	again := fixture.PlainTimes()
 	again.Manifest.Suite, again.Manifest.RunID = from.Manifest.Suite, "again"
 	a, b = NewInput(from), NewInput(again)
@@ -295,8 +295,7 @@ func TestExplainedRepeats(t *testing.T) {
 	}
 }
 
-// The confidence comes from the range, however many repeats there are. Each phase's times use the phase's own
-// clock.
+// The confidence is that of the range, for any number of repeats. Each phase's times use the phase's own clock.
 func TestExplainedRepeatsHaveTheirRange(t *testing.T) {
 	from, to := fixture.PlainTimes(), fixture.GhostTimes()
 	around := summaries.Repeats(from, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -320,7 +319,7 @@ func TestExplainedRepeatsHaveTheirRange(t *testing.T) {
 	}
 }
 
-// The parts add up whatever times the repeats have.
+// The parts add up for any times of the repeats.
 func TestExplainedRepeatsSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 5))
 	for seed := range uint64(60) {

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// Repeats with bounded peaks differ only by what is certain. If the bounds overlap, they do not differ.
+// Repeats with bounded peaks differ only by the difference that is certain. If the bounds overlap, there is no finding.
 func TestRepeatsOfBoundedPeaks(t *testing.T) {
 	run := func(id string, low, high int64) *analyze.Summary {
 		s := &analyze.Summary{Identity: identity.Identity{RunID: id}, PeakBytes: &low}

@@ -18,7 +18,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// theFinding is the only finding with that id, nil without one.
+// theFinding returns the only finding with an id, or nil if there is none.
 func theFinding(t *testing.T, list []Finding, id string) *Finding {
 	t.Helper()
 	var out *Finding
@@ -34,7 +34,7 @@ func theFinding(t *testing.T, list []Finding, id string) *Finding {
 	return out
 }
 
-// factsOf are what the check of a finding found.
+// factsOf returns the facts of a finding, whose type depends on its check.
 func factsOf[Facts any](t *testing.T, f *Finding) Facts {
 	t.Helper()
 	if f == nil {
@@ -57,7 +57,7 @@ func TestKeptGradientsAreFound(t *testing.T) {
 	if f == nil || *f.Bytes != 100 || f.SavesBytes == nil || *f.SavesBytes != 100 || f.At == nil {
 		t.Errorf("%+v", f)
 	}
-	// The peak would lose whole blocks, which are larger than the gradients that the breakdown counts.
+	// The peak would fall by whole blocks, which are larger than the gradients that the breakdown counts.
 	rounded := fixture.KeptRun(false)
 	for i := range rounded.Owners {
 		if rounded.Owners[i].Category == schemas.Gradients {
@@ -71,7 +71,7 @@ func TestKeptGradientsAreFound(t *testing.T) {
 	if f := theFinding(t, inspected(fixture.KeptRun(true)), KeptGradients); f != nil {
 		t.Errorf("where they are freed: %+v", f)
 	}
-	// A rule of thumb that knows each part at its maximum: 100 + 100 + 0 + 50, of a peak of 350.
+	// The rule of thumb, with each part at its maximum, gives 100 + 100 + 0 + 50, while the peak is 350.
 	if f := theFinding(t, inspected(fixture.KeptRun(false)), RuleOfThumb); f == nil || *f.Bytes != 100 ||
 		factsOf[RuleOfThumbFacts](t, f).Adam {
 		t.Errorf("%+v", f)
@@ -92,7 +92,7 @@ func TestFragmentationIsFound(t *testing.T) {
 		lay.Idle != 2*piece || lay.Gaps != 0 {
 		t.Errorf("%+v", c)
 	}
-	// With one piece free the new segment is needed: some is cached, nothing is fragmented.
+	// With one piece free, the new segment is needed: the finding is cached memory and not fragmentation.
 	list = inspected(fixture.Pieces(6, 1, 7*piece))
 	if f := theFinding(t, list, Fragmentation); f != nil {
 		t.Errorf("%+v", f)
@@ -117,7 +117,7 @@ func TestDisturbedStepsAreFound(t *testing.T) {
 	if f := theFinding(t, list, OtherProcess); f != nil {
 		t.Errorf("%+v", f)
 	}
-	// A step without a sample is no step that was not slowed down.
+	// A step without a sample does not count as a step that was not slowed down.
 	unsampled := fixture.Sampled("gaps", 3, 0)
 	unsampled.Samples = unsampled.Samples[1:]
 	if f := theFinding(t, inspected(unsampled), Throttled); f == nil || f.SavesMS != nil ||
@@ -180,7 +180,7 @@ func TestRunsAreComparedWithTheirStore(t *testing.T) {
 	}
 }
 
-// A saving that a predicted run shows is not said to be measured.
+// A saving that comes from a predicted run has the confidence predicted, not measured.
 func TestSavingsOfPredictedRuns(t *testing.T) {
 	for _, source := range []string{schemas.Measured, schemas.Predicted} {
 		ghost, flash := summaries.Private("g", "ghost", 1000, 100), summaries.Private("f", "flash", 900, 50)
@@ -197,7 +197,7 @@ func TestSavingsOfPredictedRuns(t *testing.T) {
 	}
 }
 
-// Runs belong to one experiment if all their parameters agree. A parameter that only one of them has is a
+// Runs belong to one experiment if all their parameters agree. A parameter that only one of the runs has is a
 // difference.
 func TestAlikeRuns(t *testing.T) {
 	with := func(s analyze.Summary, facts ...identity.Fact) analyze.Summary {
@@ -309,7 +309,7 @@ func TestFastestMethodIsNamed(t *testing.T) {
 	}
 }
 
-// Methods are compared by all their repeats, once, and never by one repeat of each.
+// Methods are compared once, over all their repeats, and not by one repeat of each method.
 func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	repeats := func(method string, peak int64, steps ...float64) []analyze.Summary {
 		var out []analyze.Summary
@@ -335,12 +335,12 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 		}
 		return found
 	}
-	// The recorded runs alone, 31.3 and 29.3, would say the opposite of the medians, 26.2 and 30.1.
+	// The recorded runs alone, with 31.3 and 29.3 ms, would show the opposite of the medians, 26.2 and 30.1 ms.
 	dpsgd, bk := repeats("dpsgd", 1000, 31.3, 29.3, 25.4, 25.7, 26.2), repeats("bk", 1000, 29.3, 33.9, 30.2, 30.1, 25.6)
 	if found := at(dpsgd, bk); len(found) != 0 {
 		t.Errorf("ranges overlap: %+v", found)
 	}
-	// Peaks are medians too, and how long an experiment was tells no repeats apart.
+	// Peaks are medians, too. The length of an experiment does not distinguish repeats.
 	apart := repeats("bk", 900, 10, 11, 12)
 	for i, peak := range []int64{700, 900, 950} {
 		apart[i].PeakBytes = &peak
@@ -352,7 +352,7 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 		factsOf[CheaperMethodFacts](t, f).Best.Runs != 3 {
 		t.Errorf("%+v", f)
 	}
-	// Fewer bytes at a median that is no higher: no saving of time is stated.
+	// The method needs fewer bytes and its median time is no higher, but no saving of time is stated.
 	found := at(repeats("dpsgd", 900, 31.3, 29.3, 25.4, 25.7, 26.2), bk)
 	f := found["bk0"]
 	if len(found) != 1 || f == nil || *f.SavesBytes != 100 || f.SavesMS != nil || f.MS != nil || *f.Bytes != 100 ||
@@ -363,8 +363,8 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 		x.Best.Step.Low != 25.4 || x.Best.Step.High != 31.3 || x.Best.Runs != 5 || !x.Overlap {
 		t.Errorf("%+v", x)
 	}
-	// The ranges do not overlap: there is one finding about the medians, at the recorded run, wherever that is
-	// among the repeats.
+	// The ranges do not overlap. So there is one finding about the medians, at the recorded run, which may have any
+	// place among the repeats.
 	slow := repeats("ghost", 1000, 52, 36, 38, 37, 40)
 	slices.Reverse(slow)
 	found = at(slow, dpsgd)
@@ -396,7 +396,7 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	}
 }
 
-// A method that was run once has its steps as its range. If that overlaps the other method's range, no saving of
+// The range of a method that was run once is that of its steps. If it overlaps the other method's range, no saving of
 // time is certain.
 func TestSingleRunsHaveRanges(t *testing.T) {
 	run := func(id, method string, peak int64, median, low, high float64, of string) analyze.Summary {
@@ -468,7 +468,7 @@ func TestRepeatsThatDisagreeAreFound(t *testing.T) {
 	}
 }
 
-// A failure whose events are lost is still said, and cannot be broken down.
+// A failed request whose events are lost is still reported, but without a breakdown.
 func TestFailureWithoutEvents(t *testing.T) {
 	in := fixture.KeptRun(false)
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward,
@@ -496,8 +496,8 @@ func TestFailureWithoutEvents(t *testing.T) {
 	}
 }
 
-// Torch's limit is the whole device with the CUDA context. The memory that predict states excludes the context.
-// Both texts name what they include, and the difference.
+// torch's limit is the whole device with the CUDA context. The memory that predict states excludes the context. The
+// texts on both name what they include, and the difference.
 func TestLimitsOfAFailureAreTold(t *testing.T) {
 	in := fixture.Pieces(4, 2, 320<<20)
 	seq := in.Report.Devices[0].Events
@@ -531,7 +531,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	if p := predict.Predict(in); p.OfDeviceBytes != 0 && p.OfDeviceBytes >= 512<<20 {
 		t.Errorf("%+v", p)
 	}
-	// A limit above it, but below the whole device: who took the rest is not stated.
+	// The limit is above the free memory, but below the whole device. The text does not say what took the rest.
 	in.Report.OOMs[0].LimitBytes = 550 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
 	if r.Whole || r.BesideTensors() != 38<<20 {
@@ -593,8 +593,8 @@ func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
 	}
 }
 
-// If torch itself carries on without a workspace, each place gives one finding, however often it tried. It follows
-// the failures that the script noticed.
+// If torch itself continues without a workspace, there is one finding for each place, even if torch tried many times.
+// It comes after the failed requests that the script noticed.
 func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
 	in := fixture.KeptRun(false)
 	tried := func(bytes int64, module string) schemas.OOM {
@@ -658,7 +658,8 @@ func TestSavingOfSharedDeviceIsOfOneProcess(t *testing.T) {
 	}
 }
 
-// A finding about blocks has the line that asked for most of them at its moment, or none if that is unknown.
+// A finding about blocks has the line that requested most of the bytes at the finding's moment, or none if that is
+// unknown.
 func TestLineOfFinding(t *testing.T) {
 	in := fixture.KeptRun(false)
 	if f := theFinding(t, inspected(in), KeptGradients); f.Line != nil || !f.OfBlocks {

@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Growth in every step is found from eight steps on: 0.1 % of the peak for each step, or 1 % in all.
+// Growth in every step is found if there are at least eight steps, and if it is 0.1 % of the peak for each step or 1 %
+// in all.
 func TestGrowthIsFound(t *testing.T) {
 	each := func(n int, bytes int64) []int64 { return slices.Repeat([]int64{bytes}, n) }
 	for _, c := range []struct {
@@ -50,7 +51,8 @@ func TestGrowthIsFound(t *testing.T) {
 			}
 		}
 	}
-	// Steps in windows, with others between them: a step's growth is the difference divided by all of them.
+	// If recorded steps lie in windows, the growth of a step is the difference divided by the number of all steps,
+	// including those between windows.
 	in := fixture.Growing(0, each(12, 100)...)
 	for i := range in.Steps {
 		in.Steps[i].Step *= 10
@@ -73,7 +75,7 @@ func TestGrowthStandsBeforeTheFailure(t *testing.T) {
 	}
 }
 
-// What keeps memory from step to step determines the finding: nothing known, a graph, a graph through gradients, or
+// The holder of the growing memory determines the finding: an unknown holder, a graph, a graph through gradients, or
 // the graph of an evaluation.
 func TestGrowthIsToldApart(t *testing.T) {
 	kept := func(c schemas.Category, phase string) schemas.Tables {
@@ -102,15 +104,15 @@ func TestGrowthIsToldApart(t *testing.T) {
 			t.Errorf("%s: %+v", id, list)
 		}
 	}
-	// Backward also makes gradients, and nothing else keeps them.
+	// Backward also makes gradients of parameters, which are kept without a graph.
 	if list := inspected(kept(schemas.Gradients, schemas.PhaseBackward)); list[0].ID != Growth ||
 		*list[0].SavesBytes != 0 {
 		t.Errorf("%+v", list)
 	}
 }
 
-// A rank that grows is named though another has the highest peak. Ranks that grow alike are one finding, of the one
-// that grows more than the others if one does.
+// A rank that grows is reported even if another rank has the highest peak. Ranks that grow alike give one finding,
+// about the rank that grows most.
 func TestGrowthOfARank(t *testing.T) {
 	rank := func(first, each int64) schemas.Tables {
 		in := fixture.Growing(0, append([]int64{first}, slices.Repeat([]int64{each}, 11)...)...)

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What the agent found takes precedence over a tag's name. If neither is known, nothing is stated.
+// The holder that the agent found takes precedence over a tag's name. If neither is known, the finding states no
+// holder.
 func TestHolderOfABlock(t *testing.T) {
 	in := schemas.Tables{Allocations: []schemas.Allocation{{AllocID: 1}, {AllocID: 2}, {AllocID: 3}},
 		Holders: []schemas.Holder{{AllocID: 1, Kind: schemas.HeldByGraph,
@@ -25,7 +26,8 @@ func TestHolderOfABlock(t *testing.T) {
 	}
 }
 
-// One circle is found by the names of each of its objects: together they hold most, and the largest is named.
+// The agent finds one cycle under the names of each of its objects. Together these hold most of the bytes, and the
+// finding names the largest.
 func TestCirclesAreOneHolder(t *testing.T) {
 	circle := func(id int64, path string) schemas.Holder {
 		return schemas.Holder{AllocID: id, Kind: schemas.HeldByCycle, Path: path}

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A life is a block of a made-up run with its owner.
+// A life is a block of a test's run, with its owner.
 type life struct {
 	bytes    int64
 	from, to int64 // events; to = 0: to the end
@@ -18,7 +18,7 @@ type life struct {
 	module   int64
 }
 
-// livesOf is a run of three steps of 100 events each, after 100 of set-up.
+// livesOf returns a run of three steps of 100 events each, after 100 events of set-up, with the given blocks.
 func livesOf(lives ...life) schemas.Tables {
 	in := fixture.PeakOf()
 	in.Modules = []schemas.Module{{ID: 1, Path: "Net#1.0"}, {ID: 2, Path: "Net#2.0"}}
@@ -52,7 +52,7 @@ func livesOf(lives ...life) schemas.Tables {
 	return in
 }
 
-// found checks that a run has the finding, with its size and what it saves.
+// found checks that a run with the given blocks has a finding, with its size and its saving.
 func found(t *testing.T, id string, bytes, saves int64, known Confidence, lives ...life) *Finding {
 	t.Helper()
 	f := theFinding(t, inspected(livesOf(lives...)), id)
@@ -62,7 +62,7 @@ func found(t *testing.T, id string, bytes, saves int64, known Confidence, lives 
 	return f
 }
 
-// absent checks that a run has not.
+// absent checks that a run with the given blocks does not have a finding.
 func absent(t *testing.T, id, why string, lives ...life) {
 	t.Helper()
 	if f := theFinding(t, inspected(livesOf(lives...)), id); f != nil {
@@ -75,7 +75,7 @@ var (
 	activation = life{bytes: 200, from: 120, to: 190, category: schemas.Activations, evidence: schemas.Tagged}
 )
 
-// at moves a life.
+// at returns the life with other events.
 func (x life) at(from, to int64) life { x.from, x.to = from, to; return x }
 
 func (x life) named(name string, module int64) life { x.name, x.module = name, module; return x }
@@ -97,7 +97,7 @@ func heldBy(in schemas.Tables, holders ...schemas.Holder) schemas.Tables {
 	return in
 }
 
-// The part of a block that no view shows is wasted, if a look has found no other holder.
+// The part of a block that no view shows is wasted, if no search for holders has found another holder.
 func TestViewsAreFound(t *testing.T) {
 	base := life{bytes: 8192, from: 20, category: schemas.Script, evidence: schemas.Tagged}
 	work := life{bytes: 4096, from: 220, to: 280, category: schemas.Activations, evidence: schemas.Tagged}
@@ -107,7 +107,7 @@ func TestViewsAreFound(t *testing.T) {
 	if f == nil || *f.Bytes != 8192-1024 || f.Holder != "global part" || f.Confidence != AtLeast {
 		t.Fatalf("%+v", f)
 	}
-	// Until the look, the highest is what it was.
+	// Before the search that found the view, the saving does not apply, so the highest stays.
 	if *f.SavesBytes != 4096 || factsOf[ViewFacts](t, f) != (ViewFacts{1, 8192, 1024}) {
 		t.Errorf("%d, %+v", *f.SavesBytes, f.Facts)
 	}
@@ -120,7 +120,7 @@ func TestViewsAreFound(t *testing.T) {
 	}
 }
 
-// Memory of a failed try counts as kept from the failed request on.
+// Memory of a try that failed counts as kept from the failed request on.
 func TestKeptExceptionsAreFound(t *testing.T) {
 	try := life{bytes: 400, from: 20, category: schemas.Parameters, evidence: schemas.Tagged}
 	retry := life{bytes: 600, from: 220, to: 280, category: schemas.Activations, evidence: schemas.Tagged}
@@ -144,7 +144,7 @@ func TestKeptExceptionsAreFound(t *testing.T) {
 	}
 }
 
-// The graph of the last backward pass is kept for nothing if no second backward pass comes before the graph is
+// The graph that a backward pass recorded is kept for nothing if no other backward pass comes before the graph is
 // freed.
 func TestRetainedGraphsAreFound(t *testing.T) {
 	forward, backward := activation.at(120, 190), activation.at(150, 185)
@@ -174,7 +174,7 @@ func TestRetainedGraphsAreFound(t *testing.T) {
 	}
 }
 
-// One recomputation that makes eight blocks at once is found, two are not.
+// A single recomputation that makes eight blocks at once is found. Two recomputations of fewer blocks are not.
 func TestWholeCheckpointIsFound(t *testing.T) {
 	var lives []life
 	for i := range int64(8) {
@@ -201,8 +201,8 @@ func TestWholeCheckpointIsFound(t *testing.T) {
 	}
 }
 
-// layered has forward passes of a layer "body" and of a layer "head", each with an activation, and backward after them.
-// As the gradients say, those layers are trained.
+// layered returns a run with forward passes of a layer "body" and of a layer "head", each with an activation, and a
+// backward after them. Only the trained layers have gradients.
 func layered(trained ...string) schemas.Tables {
 	of := func(module int64, from, to int64) life {
 		x := activation.at(from, to)
@@ -269,7 +269,7 @@ func TestBucketCopiesAreFound(t *testing.T) {
 		t.Errorf("%+v", f.Facts)
 	}
 	absent(t, BucketCopies, "no bucket", weights, gradient.at(150, 190))
-	// If .grad is a view, its tag is on the bucket.
+	// If .grad is a view of the bucket, the tag for .grad is on the bucket's block.
 	in := livesOf(weights, bucket)
 	in.Owners = append(in.Owners, schemas.Owner{AllocID: 2, Category: schemas.Gradients, BeginSeq: 150,
 		Evidence: schemas.Tagged, Name: "w"})
@@ -290,13 +290,13 @@ func TestIdleModelsAreFound(t *testing.T) {
 	absent(t, IdleModels, "both run to the end", first, second, run.at(120, 190).named("", 1),
 		run.at(130, 190).named("", 2), run.at(320, 390).named("", 1), run.at(330, 390).named("", 2))
 	absent(t, IdleModels, "one never runs, as an average of weights", first, second, run.at(120, 190).named("", 1))
-	// Two models share a name, and the second is called by another name when it runs. Neither counts as idle while
-	// the other runs.
+	// Two models share a name, and the second gets another name when it runs. Neither model counts as idle while the
+	// other runs.
 	absent(t, IdleModels, "a name that two have", first, first, run.at(120, 190).named("", 1),
 		run.at(320, 390).named("", 2))
 }
 
-// A variable that is assigned again outside of passes keeps its old value until the new one exists.
+// A variable that is assigned again outside of passes keeps its old value until the new value exists.
 func TestPreviousValuesAreFound(t *testing.T) {
 	batch := life{bytes: 400, category: schemas.Inputs, evidence: schemas.Tagged}
 	old := batch.at(105, 211)
@@ -369,14 +369,14 @@ func TestUntrainedGradientsAreFound(t *testing.T) {
 	}
 }
 
-// The saving is the second thread's own workspace, though another block has the same size.
+// The saving is the workspace of the second thread, even if another block has the same size.
 func TestWorkspaceOfAnotherThread(t *testing.T) {
 	workspace := life{bytes: 300, from: 130, category: schemas.Workspace, evidence: schemas.Lifetime}
 	found(t, ThreadWorkspaces, 300, 300, Replayed, weights, activation, life{bytes: 300, from: 110,
 		category: schemas.Inputs, evidence: schemas.Tagged}, workspace, workspace.at(140, 0))
 }
 
-// If two findings share bytes, the one with the cause comes first, provided that most of the bytes are its own.
+// If two findings are about the same bytes, the finding with the cause comes first, if it explains most of the bytes.
 func TestCausesComeFirst(t *testing.T) {
 	order := func(cause int64) string {
 		list := []Finding{{ID: PerSample, Bytes: new(int64(100))}, {ID: Slack, Bytes: new(int64(5))},

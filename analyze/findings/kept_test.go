@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// beforeForward returns the run of kept gradients in which a frozen encoder takes so many bytes between the last
+// beforeForward returns the run of kept gradients, in which a frozen encoder takes the given bytes between the last
 // optimizer and the forward pass of the last step.
 func beforeForward(bytes int64) schemas.Tables {
 	in := fixture.KeptRun(false)
@@ -40,7 +40,7 @@ func beforeForward(bytes int64) schemas.Tables {
 	return in
 }
 
-// seqs are all places where a run of kept gradients has the number of an event.
+// seqs returns pointers to all event numbers in the tables of a run of kept gradients.
 func seqs(in *schemas.Tables) (out []*int64) {
 	for i := range in.Allocations {
 		out = append(out, &in.Allocations[i].AllocSeq, &in.Allocations[i].FreeRequestedSeq)
@@ -69,8 +69,8 @@ func TestKeptGradientsBeforeForward(t *testing.T) {
 	}
 }
 
-// A zero_grad that keeps .grad writes to it between the optimizer and the forward pass: it is held for nothing after it
-// too.
+// If a zero_grad that keeps .grad writes to it between the optimizer and the forward pass, .grad is held for nothing
+// after the zero_grad, too.
 func TestKeptGradientsAfterZeroing(t *testing.T) {
 	in := fixture.KeptRun(false)
 	for i := range in.Steps {

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Each is found just above its threshold, with its saving, and not just below it.
+// Each finding appears just above its threshold, with its saving, and does not appear just below the threshold.
 func TestThresholds(t *testing.T) {
 	of := func(c schemas.Category, bytes int64) fixture.Part { return fixture.Part{Category: c, Bytes: bytes} }
 	in := func(p fixture.Part, module int64) fixture.Part { p.Module = module; return p }
@@ -83,12 +83,13 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// A saving ends at the next highest moment. If no step with tags reached the peak, no saving is stated.
+// A saving is not larger than the distance to the next highest moment. If no step with tags reached the peak, no saving
+// is stated.
 func TestSavingsAreOfThePeak(t *testing.T) {
 	in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 500},
 		fixture.Part{Category: schemas.PerSampleGradients, Bytes: 400},
 		fixture.Part{Category: schemas.Activations, Bytes: 300})
-	// 900, then 500 with event 3, then 800 with the activations of event 4
+	// Allocated is 900, then 500 after event 3, then 800 with the activations of event 4.
 	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3
 	in.Allocations[2].AllocSeq, in.Owners[2].BeginSeq = 4, 4
 	in.Steps[0].EndSeq = 4
@@ -104,7 +105,7 @@ func TestSavingsAreOfThePeak(t *testing.T) {
 	}
 }
 
-// A step that the run died in counts: no more is saved than down to what its other phases reach, wherever the peak is.
+// The phases of a step in which the run died also limit a saving, even if the peak lies in another step.
 func TestSavingsOfRunThatDied(t *testing.T) {
 	// the optimizer's temporaries of both steps
 	for _, c := range []struct{ first, last, peak, at int64 }{{400, 100, 900, 4}, {350, 400, 900, 8}} {
@@ -135,12 +136,12 @@ func TestSavingsOfRunThatDied(t *testing.T) {
 	}
 }
 
-// A change without a saving is no advice: if another moment is as high, or if no other method peaks lower.
+// A change that saves nothing is not advised: if another moment is as high, or if no other method has a lower peak.
 func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 	in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 500},
 		fixture.Part{Category: schemas.ClipTemporaries, Bytes: 400,
 			Module: 2}, fixture.Part{Category: schemas.Activations, Bytes: 400})
-	// 900, then 500 with event 3, then 900 with the activations of event 4
+	// Allocated is 900, then 500 after event 3, then 900 with the activations of event 4.
 	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3
 	in.Allocations[2].AllocSeq, in.Owners[2].BeginSeq = 4, 4
 	in.Steps[0].EndSeq = 4
@@ -179,7 +180,8 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 	}
 }
 
-// If the fastest of several methods does not have the lowest peak, each is named with its own figures.
+// If the fastest of several methods does not have the lowest peak, the finding names both methods, each with its own
+// figures.
 func TestFasterMethodIsNotTheLowest(t *testing.T) {
 	n := Checked{Summary: summaries.Private("g", "ghost", 1000<<20, 100), findings: []Finding{{ID: ClipTemporaries,
 		Bytes: new(int64(300)), instead: []string{"flash", "bk"}}}}
@@ -197,7 +199,7 @@ func TestFindingsAreInOrder(t *testing.T) {
 		Share: new(0.9)}, {ID: "none"},
 		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0),
 			Share: new(0.5), SavesMS: new(5.0)}, {ID: OOM, Facts: OOMFacts{Request: &memory.FailedRequest{Fatal: true}}},
-		// A finding that saves bytes is weighed by those bytes, not by the share of its own size.
+		// A finding that saves bytes is ordered by these bytes, and not by its size.
 		{ID: "smaller", MS: new(0.0), Of: OfStep, Share: new(0.0), SavesMS: new(0.0), SavesBytes: new(int64(40))},
 		{ID: "reserved", Bytes: new(int64(500)), Of: OfPeakReserved, Share: new(0.5), SavesBytes: new(int64(300))}}
 	peak := int64(100)

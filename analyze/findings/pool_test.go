@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// A finding that the repeats of one experiment share appears once, at the run recorded in full. Findings of other
-// runs stay theirs.
+// A finding that the repeats of an experiment share appears once, with the figures of the run recorded in full. The
+// findings of other experiments are not pooled with it.
 func TestFindingsOfRepeatsArePooled(t *testing.T) {
 	ms := func(id string, ms float64) Finding { return Finding{ID: id, MS: &ms} }
 	run := func(id, experiment string, bare bool, list ...Finding) Run {

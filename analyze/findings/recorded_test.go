@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A phase that is not recorded to its end has no bytes, and not none; before the first event there is nothing
-// allocated.
+// The bytes of a phase that is not recorded to its end are unknown, and not 0. Before the first event, the bytes are
+// known to be 0.
 func TestPhasesBetweenWindows(t *testing.T) {
 	in := fixture.Windowed()
 	lowest := map[string]int64{}
@@ -41,7 +41,7 @@ func TestPhasesBetweenWindows(t *testing.T) {
 		run.Devices[0].AllocatedBytes != 1800 {
 		t.Errorf("%+v, %v", run, err)
 	}
-	// Neither a zero_grad nor a forward pass in a time without events begins at event 0.
+	// A zero_grad or a forward pass in a time without events must not count as beginning at event 0.
 	for i := range in.Phases {
 		if f := &in.Phases[i]; f.Step > 0 && f.Phase == schemas.PhaseBetween {
 			f.Phase = schemas.PhaseZeroGrad
@@ -68,7 +68,8 @@ func TestBornBetweenWindows(t *testing.T) {
 	}
 }
 
-// If the lists with which windows open are missing, nothing is stated about free bytes, and a note says so.
+// If the lists of blocks with which windows open are missing, no finding states free bytes, and the run says that they
+// could not be examined.
 func TestCachedBytesWithoutLists(t *testing.T) {
 	in := fixture.Windowed()
 	if n := CheckRun(in); slices.Contains(n.notLooked, NotLooked{What: CachedBytes}) {
@@ -80,7 +81,7 @@ func TestCachedBytesWithoutLists(t *testing.T) {
 	}
 }
 
-// Why a gap reserved memory is unknown. What is cached when it ends is known.
+// It is unknown why memory was reserved in a gap, but known what is cached when the gap ends.
 func TestReservedInGap(t *testing.T) {
 	const piece = 64 << 20
 	in := fixture.Pieces(6, 2, 6*piece)
@@ -106,7 +107,7 @@ func TestReservedInGap(t *testing.T) {
 	}
 }
 
-// If torch counted a higher peak than was recorded, nothing is stated about the peak or a saving of it.
+// If torch's counter is above the highest recorded moment, no finding states a saving of the peak.
 func TestHighestRecordedIsNotThePeak(t *testing.T) {
 	parts := []fixture.Part{{Category: schemas.Parameters, Bytes: 300 << 20}, {Category: schemas.PerSampleGradients,
 		Bytes: 400 << 20}, {Category: schemas.ClipTemporaries, Bytes: 200 << 20},
@@ -150,7 +151,7 @@ func TestHighestRecordedIsNotThePeak(t *testing.T) {
 	if f := theFinding(t, inspected(kept), KeptGradients); f == nil || f.SavesBytes != nil || f.Highest.IsPeak {
 		t.Errorf("%+v", f)
 	}
-	// Only what is reserved above the true peak can be saved.
+	// Only the reserved bytes above the true peak allocated can be saved.
 	cached := fixture.Pieces(8, 4, 7*64<<20)
 	f := theFinding(t, inspected(cached), Cached)
 	if f == nil || f.SavesBytes == nil || f.Of != OfPeakReserved {

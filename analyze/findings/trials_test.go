@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
-// Runs of one method whose arguments differ are no repeats of each other.
+// Runs of the same method whose arguments differ are no repeats of each other.
 func TestTrialsAreOfOneCommand(t *testing.T) {
 	m := map[string]any{"method": "dp"}
 	methods := []analyze.Summary{summaries.Scripted("d", 1000, m, "python", "train.py", "--bs", "8"),

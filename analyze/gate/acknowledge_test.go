@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// An acknowledgement accepts up to the value that it states, until its day is over.
+// An acknowledgement lets a metric pass up to the value that it states, until the end of its last day.
 func TestAcknowledgements(t *testing.T) {
 	thresholds, err := ParseThresholds([]string{"peak=1.05", "samples=1.05"})
 	if err != nil {
@@ -51,7 +51,8 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
-// Acknowledging writes today's value, once for each metric. It refuses unnecessary and unexplained entries.
+// Acknowledge writes the value of the check, once for each metric. It refuses entries that are not needed or have no
+// reason.
 func TestAcknowledge(t *testing.T) {
 	const today = "2026-11-29"
 	result := Result{Experiments: []Experiment{

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A bounded peak passes only if all its values pass, and exceeds only if all exceed.
+// A bounded peak passes only if all its possible values pass, and exceeds only if all of them exceed the threshold.
 func TestBoundedPeaks(t *testing.T) {
 	thresholds, err := ParseThresholds([]string{"peak=1.05"})
 	if err != nil {

@@ -27,7 +27,7 @@ func check(t *testing.T, before, after []schemas.Tables, thresholds ...string) R
 		}
 		return out
 	}
-	// Through the file's own form: a check must not need what a baseline on disk loses.
+	// The baseline is encoded and decoded, since a check must not need fields that the file does not have.
 	var baseline schemas.Baseline
 	doc := BaselineOf(reduce(before), "test")
 	text, err := json.Marshal(&doc)
@@ -76,7 +76,7 @@ func TestBaselineOfTwoProfiles(t *testing.T) {
 	}
 }
 
-// Settings of the machine tell experiments with one suite key apart.
+// The user's settings for the machine distinguish experiments with the same suite key.
 func TestBaselineOfTwoMemories(t *testing.T) {
 	all := summaries.Ran("1", "ghost", 1000)
 	for i, memory := range []int64{24 << 30, 48 << 30} {
@@ -176,7 +176,7 @@ func TestThresholdsThatAreNone(t *testing.T) {
 	}
 }
 
-// Times, and values computed from them, are not compared with those of another clock.
+// Times, and values computed from times, are not compared with those of another clock.
 func TestClocksAreNotCompared(t *testing.T) {
 	before, after := fixture.Slow(fixture.Sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 100),
 		fixture.Slow(fixture.Sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 900)
@@ -192,8 +192,7 @@ func TestClocksAreNotCompared(t *testing.T) {
 	}
 }
 
-// A store that is kept holds the runs before and after a change: only the newest run of an experiment counts, with its
-// repeats.
+// A store may have runs from before and after a change. Only the newest run of an experiment counts, with its repeats.
 func TestNewest(t *testing.T) {
 	at := func(name, suite string, minute int, peak int64) analyze.Summary {
 		s := analyze.Summary{Started: time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC), SuiteID: suite,
@@ -232,8 +231,8 @@ func TestBaselineOfAnEvenNumber(t *testing.T) {
 	}
 }
 
-// If an agent could no longer record, the peak covers only what was recorded until then. No check passes on it, and
-// no baseline includes it.
+// If an agent could no longer record, the peak covers only the part that was recorded. A check of this run does not
+// pass, and no baseline includes it.
 func TestSilencedRunIsNotChecked(t *testing.T) {
 	silenced := func(fatal bool) schemas.Tables {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: base / 2})

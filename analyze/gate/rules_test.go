@@ -8,8 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// If the rules differ, a category's threshold is not checked, whatever the bytes, but the peak's is. For category:*
-// one row reports it. An unknown version differs from every known version, and equals only itself.
+// If the rules differ, thresholds on categories are not checked, even if the bytes are equal, but the peak's threshold
+// is. For category:* a single row reports this. An unknown version differs from all known versions, and equals only
+// itself.
 func TestCategoriesOfOtherRules(t *testing.T) {
 	ruled := func(rules int, other int64) []schemas.Tables {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Activations: base, schemas.Other: other})

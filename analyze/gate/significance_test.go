@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Times of several runs exceed a threshold only if a rank test tells them from the baseline's. With few runs no
-// test could, and the threshold alone decides. The same holds for bytes.
+// Times of several runs exceed a threshold only if a rank test finds a difference from the baseline's times. With few
+// runs no test could find one, and the threshold alone decides. For bytes it always decides alone.
 func TestTimesOfSeveralRuns(t *testing.T) {
 	thresholds, err := ParseThresholds([]string{"time=1.05"})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// If several thresholds set one metric, one of them applies, whatever their order.
+// If several thresholds are on the same metric, the same one of them applies in any order.
 func TestWhichThresholdCounts(t *testing.T) {
 	file := func(experiment, metric, ratio string) schemas.ConfigThreshold {
 		return schemas.ConfigThreshold{Experiment: experiment, Metric: metric,
@@ -62,7 +62,7 @@ func TestWhichThresholdCounts(t *testing.T) {
 	}
 }
 
-// The slack of a few more blocks is no growth of a category, whatever its threshold. The peak has its own
+// A category may grow by the slack of a few more blocks, even if its threshold allows less. The peak has a separate
 // threshold.
 func TestSmallGrowthOfACategoryPasses(t *testing.T) {
 	list, err := ParseThresholds([]string{"category:*=5%", "peak=5%"})

@@ -29,7 +29,7 @@ func crossings() (all [][]Dimension) {
 	return all
 }
 
-// checkBy compares a breakdown by dimensions with the plain one of the same moment.
+// checkBy compares a breakdown by dimensions with the plain breakdown of the same moment.
 func checkBy(plain *memory.DeviceBreakdown, d *DeviceBy, by By) (wrong []string) {
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	sum := func(rows []ByRow) (bytes, tagged, phaseOnly, unknown int64) {
@@ -85,7 +85,7 @@ func checkBy(plain *memory.DeviceBreakdown, d *DeviceBy, by By) (wrong []string)
 	return wrong
 }
 
-// plainAt is a breakdown without the categories' maxima, which take a sweep over the whole run.
+// plainAt returns a breakdown without the categories' maxima, which would take a sweep over the whole run.
 func plainAt(l *memory.Ledger, seq int64) memory.DeviceBreakdown {
 	d := memory.DeviceBreakdown{At: memory.Moment{Event: seq},
 		Categories: make([]memory.CategoryBytes, memory.NCategories)}
@@ -196,8 +196,8 @@ func TestRowsOfRecordings(t *testing.T) {
 	}
 }
 
-// A workspace that is kept is not charged to the module that happened to run first, by module, class or role; one for a
-// single call is.
+// A workspace that torch keeps is not charged to the module that happened to run first. A workspace for a single call
+// is charged to the module that is called.
 func TestWorkspacesAreShared(t *testing.T) {
 	in := fixture.Hooked()
 	in.Modules = []schemas.Module{{ID: 1, Path: "blocks.0.q", Class: "Linear", Role: "attention"}}
@@ -239,7 +239,7 @@ func TestWorkspacesAreShared(t *testing.T) {
 	}
 }
 
-// Blocks of other categories than activations have no op, and this counts as known.
+// Blocks of other categories than activations have no op. This value counts as known.
 func TestOpsOfWhatHasNone(t *testing.T) {
 	in := fixture.Hooked()
 	in.Owners[1].Name = "GeluBackward0"
@@ -388,7 +388,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// The last look counts, entries of a list fold into one, and what belongs to the model needs no holder.
+// The last search for holders counts, entries of a list fold into one, and parameters and other state of the model need
+// no holder.
 func TestByHolder(t *testing.T) {
 	in := fixture.Hooked()
 	for i := range in.Allocations {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A phase's name covers its whole family: a method of two passes has no phase "backward". A run that lacks the
-// moment says so.
+// The name of a moment's phase stands for the phase's whole family, since a method with two passes has no phase
+// "backward". A run without the moment gives an error.
 func TestMomentOfAFamily(t *testing.T) {
 	in := fixture.Hooked()
 	in.Phases = append(in.Phases[:2:2], schemas.Phase{Phase: schemas.PhaseBackwardNorm, BeginSeq: 4, EndSeq: 5,

@@ -10,10 +10,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// growing has steps that each keep the same amount, besides what they free.
+// growing returns a run whose steps each keep the same number of bytes, in addition to bytes that they free.
 func growing(n int) schemas.Tables { return fixture.Growing(0, slices.Repeat([]int64{100}, n)...) }
 
-// evaluating has passes of an evaluation in place of the steps, which lie in a step or in none.
+// evaluating returns a run with evaluation passes in place of steps. The passes lie in the given step, or outside of
+// all steps.
 func evaluating(n int, step int64) schemas.Tables {
 	in := growing(n)
 	for i, s := range in.Steps {
@@ -27,7 +28,7 @@ func evaluating(n int, step int64) schemas.Tables {
 	return in
 }
 
-// bare has neither steps nor passes: only the lines of a loop show its structure.
+// bare returns a run with neither steps nor passes: only the lines of a loop show its structure.
 func bare(n int) schemas.Tables {
 	in := growing(n)
 	in.Steps = nil
@@ -44,7 +45,7 @@ func bare(n int) schemas.Tables {
 	return in
 }
 
-// freed releases what the passes kept, after the last of them.
+// freed changes a run so that the blocks that its passes kept are freed after the last pass.
 func freed(in schemas.Tables) schemas.Tables {
 	seq := in.Report.Devices[0].Events
 	for i := range in.Allocations {
@@ -57,13 +58,13 @@ func freed(in schemas.Tables) schemas.Tables {
 	return in
 }
 
-// both is a made-up run with the phases and steps of another, too.
+// both returns a run that also has the phases and steps of another run.
 func both(in, other schemas.Tables) schemas.Tables {
 	in.Phases, in.Steps = other.Phases, other.Steps
 	return in
 }
 
-// of is the growth of a made-up run.
+// of returns the growth of a run.
 func of(in schemas.Tables) *Growth {
 	v := in.Report.Devices[0]
 	return Of(&in, identity.Place{}, memory.NewLedger(&in, identity.Place{}), memory.Moment{Event: v.PeakSeq},
@@ -102,7 +103,7 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s: %+v", c.what, g)
 		}
 	}
-	// What an evaluation releases does not raise the peak of a run if another moment has it.
+	// Memory that an evaluation frees again does not matter if the run's peak lies at another moment.
 	in := freed(evaluating(12, 3))
 	v := &in.Report.Devices[0]
 	v.PeakSeq, v.PeakAllocatedBytes = 1, 5000
@@ -111,7 +112,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// Warm-up is left out, unless a script has nothing else.
+// Steps of warm-up do not count, unless a run has no other steps.
 func TestStepsOfWarmup(t *testing.T) {
 	in := fixture.Growing(4, slices.Repeat([]int64{100}, 14)...)
 	if g := of(in); g == nil || g.First.At != 4 || g.Gaps {
@@ -134,7 +135,7 @@ func TestExhaustion(t *testing.T) {
 	in := growing(12)
 	in.Manifest.Phantom = &schemas.Phantom{MemoryBytes: 1_000_000}
 	g := of(in)
-	// From step 11, which begins with 2,100 bytes and holds 600 more than these at its highest.
+	// The estimate begins at step 11, which begins with 2,100 bytes and holds 600 bytes more at its highest.
 	want := Exhaustion{1_000_000, 11 + 9_973, 11 + 9_973, 11 + 9_973}
 	if g == nil || g.Exhaustion == nil || *g.Exhaustion != want {
 		t.Errorf("%+v", g.Exhaustion)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// seriesOf makes lows of what each step holds.
+// seriesOf returns the lows of n steps; held gives the bytes of each step.
 func seriesOf(n int, held func(i int) float64) []Low {
 	out := make([]Low, n)
 	for i := range out {
@@ -19,10 +19,10 @@ func seriesOf(n int, held func(i int) float64) []Low {
 
 const level = 1e9 // bytes held at the beginning of each generated series
 
-// within is a number between -1 and 1 times what is asked.
+// within returns a random number between -bytes and bytes.
 func within(r *rand.Rand, bytes float64) float64 { return bytes * (2*r.Float64() - 1) }
 
-// found reports whether a series has a trend that a finding is made of.
+// found reports whether a series has a trend that is large enough for a finding.
 func found(lows []Low) bool {
 	peak := int64(0)
 	for _, l := range lows {
@@ -102,7 +102,7 @@ func TestSteadyGrowthIsFound(t *testing.T) {
 	}
 }
 
-// A series that does not rise, rises unsteadily or has stopped rising is no growth.
+// A series that does not rise, that rises unsteadily, or that has stopped rising is no growth.
 func TestWhatDoesNotGrow(t *testing.T) {
 	const little = level / 1e5 // noise of what rises otherwise
 	kinds := map[string]func(r *rand.Rand) (n int, held func(i int) float64){
@@ -223,7 +223,7 @@ func TestFalseAlarmRate(t *testing.T) {
 	}
 }
 
-// The slope is the one that the series has, and lies within its bounds.
+// The estimated slope is near the true slope of the series, which lies within the bounds.
 func TestSlope(t *testing.T) {
 	outside, held := 0, 0
 	for seed := range uint64(generated) {
@@ -244,14 +244,14 @@ func TestSlope(t *testing.T) {
 	if x.Slope != 1000 || x.SlopeLow != 1000 || x.SlopeHigh != 1000 || x.Tau != 1 || !x.Steady || x.Lows != 20 {
 		t.Errorf("%+v", x)
 	}
-	// One that slows down is a growth, and not steady.
+	// A series whose rise slows down is a growth, but not a steady one.
 	x = trendOf(seriesOf(60, func(i int) float64 { return level * math.Log(float64(i+2)) }), 1)
 	if x == nil || x.Steady {
 		t.Errorf("%+v", x)
 	}
 }
 
-// The probability is the share of all orders of the same lows that rise as much.
+// The probability is the share, among all orders of the same lows, of orders that rise as much.
 func TestProbabilityIsThatOfAllOrders(t *testing.T) {
 	for n := 2; n <= 7; n++ {
 		var orders func(rest, taken []int64)
@@ -281,7 +281,7 @@ func TestProbabilityIsThatOfAllOrders(t *testing.T) {
 			}
 		}
 	}
-	// With equal lows, as scipy.stats.kendalltau has it: tau-b of 1 2 2 3 4 4 5 6 7.
+	// With equal lows, tau is the tau-b that scipy.stats.kendalltau returns for 1 2 2 3 4 4 5 6 7.
 	lows := []float64{1, 2, 2, 3, 4, 4, 5, 6, 7}
 	if tau, p := kendall(seriesOf(len(lows), func(i int) float64 { return lows[i] })); math.Abs(tau-0.9718253) > 1e-6 ||
 		p > 0.001 {

@@ -10,8 +10,8 @@ import (
 
 const mib = 1 << 20
 
-// steps makes tables of n steps with a forward of two stages and an update, read at each of their marks. In each
-// forward the process grows by grown bytes, in each update it locks locked bytes.
+// steps returns the tables of n steps with a forward of two stages and an update, with a reading of host memory at each
+// mark. In each forward the process grows by grown bytes, and in each update it page-locks locked bytes.
 func steps(n int, grown, locked int64) schemas.Tables {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "r"}, Report: &schemas.IngestReport{}}
 	resident, pinned, k := int64(100*mib), int64(0), int64(1)
@@ -59,7 +59,7 @@ func TestGrowthHasItsPhase(t *testing.T) {
 	}
 }
 
-// Growth without a known single phase is separate, and all parts sum to the growth.
+// Growth that belongs to no single phase counts as unknown. All parts together sum to the growth.
 func TestUnknownGrowth(t *testing.T) {
 	in := steps(4, mib, 0)
 	last := in.HostMarks[len(in.HostMarks)-1]
@@ -84,7 +84,7 @@ func TestUnknownGrowth(t *testing.T) {
 	}
 }
 
-// Memory that only comes and goes, or comes once, is no trend.
+// Memory that is allocated and freed again, or allocated only once, is no trend.
 func TestNoTrend(t *testing.T) {
 	in := steps(40, 0, 0)
 	for i := range in.HostMarks {

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Keys that a suite hashed, and the parameters of built-in experiments, do not depend on the words of a command,
-// because another version of dpsight may write other words.
+// If a run has a suite's key or is a built-in experiment, the words of its command do not distinguish it, since another
+// version of dpsight may write other words.
 func TestCommandsThatTellNothing(t *testing.T) {
 	for _, m := range []*schemas.Manifest{
 		{Command: []string{"python3", "-m", "dpsight_experiments", "--method", "ghost"}},

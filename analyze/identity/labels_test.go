@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Runs of one name are told apart by the parameters that differ, then by time, then by id.
+// The labels of runs with the same name have the parameters that differ, else the start time, else the id.
 func TestLabelsTellByParameters(t *testing.T) {
 	at := func(sec int) time.Time { return time.Date(2026, 11, 21, 10, 0, sec, 0, time.UTC) }
 	for _, c := range []struct {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Runs are told apart by the rules of their categories. A run without categories has no rules, and unknown rules
-// count as different.
+// Runs are grouped by the version of the rules that made their categories. A run without categories is in no group, and
+// an unknown version counts as different.
 func TestRulesApart(t *testing.T) {
 	of := func(rules ...*int) (ids []*Identity) {
 		for _, r := range rules {

@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// card is a GPU of the test: what lies outside torch on it is given, and reserved follows the events of its ranks.
+// card is a GPU of the test. The test sets its memory outside torch, and its reserved memory follows the events of its
+// ranks.
 type card struct {
 	uuid                   string
 	index                  int32
@@ -23,7 +24,7 @@ type card struct {
 
 const tick = 10_000_000
 
-// simulate makes a run of some ranks on the second of two GPUs, event by event, and the samples of both.
+// simulate returns a run of several ranks on the second of two GPUs, with random events, and with samples of both GPUs.
 func simulate(r *rand.Rand, c card, ranks int) schemas.Tables {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured,
 		GPUs: []schemas.GPU{{Index: 0, Name: "first", UUID: "GPU-A"}, {Index: int(c.index), Name: "second",
@@ -47,7 +48,7 @@ func simulate(r *rand.Rand, c card, ranks int) schemas.Tables {
 				if action == schemas.ActionSegmentFree {
 					size = -size
 				}
-				// NVML counts it before cudaMalloc returns
+				// NVML counts a segment before cudaMalloc returns.
 				growth = append(growth, stamp{now - r.Int64N(40_000_000), size})
 			}
 		}
@@ -149,7 +150,7 @@ func checkRungs(t *testing.T, m *Moment) map[string]int64 {
 	return bytes
 }
 
-// On every GPU each rung is the exact sum of its parts, and the part outside torch is the amount that the test put
+// On each GPU all rungs are the exact sums of their parts, and the memory outside torch is the amount that the test put
 // there.
 func TestLadderRungsSum(t *testing.T) {
 	for seed := range uint64(120) {
@@ -219,8 +220,8 @@ func TestLadderRungsSum(t *testing.T) {
 	}
 }
 
-// torch keeps what it reserves, so a device's peak lasts. Of its samples, the one with the most allocated
-// represents it.
+// torch keeps what it reserves, so a device's peak lasts for many samples. The sample with the most allocated
+// represents the peak.
 func TestLadderOfAPlateau(t *testing.T) {
 	for seed := range uint64(40) {
 		in := simulate(rand.New(rand.NewPCG(seed, 11)), card{uuid: "GPU-B", index: 1, driver: 9 << 20,
@@ -324,8 +325,8 @@ func TestLadderOfWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// In steps without events torch's counters are used, if they are unambiguous. Otherwise torch's part is not
-// separated from the rest.
+// In steps without events, the ladder uses torch's counters, if they are unambiguous. Otherwise it does not separate
+// torch's memory from the rest.
 func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 	bare := func(reservedEnd int64, used func(ns int64) int64) schemas.Tables {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured,
@@ -390,7 +391,7 @@ func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 	}
 }
 
-// plainBreakdown is a breakdown without the categories' maxima, which take a sweep over the whole run.
+// plainBreakdown returns a breakdown without the categories' maxima, which would take a sweep over the whole run.
 func plainBreakdown(l *memory.Ledger, seq int64) memory.DeviceBreakdown {
 	d := memory.DeviceBreakdown{At: memory.Moment{Event: seq},
 		Categories: make([]memory.CategoryBytes, memory.NCategories)}

@@ -7,7 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A moment in a step without tags says where its categories come from, and where to look instead.
+// The breakdown of a moment in a step without tags says where its categories come from, and which moment to look at
+// instead.
 func TestBareStepsSayWhereTheirCategoriesComeFrom(t *testing.T) {
 	for _, c := range []struct {
 		step *schemas.BareStep
@@ -56,7 +57,7 @@ func TestBareStepsSayWhereTheirCategoriesComeFrom(t *testing.T) {
 	}
 }
 
-// A moment is named as it is requested.
+// A moment's text is the text with which a user requests it.
 func TestMomentsAreNamedAsTheyAreRead(t *testing.T) {
 	for _, name := range []string{"peak", "oom", "oom=2", "event=7", "step=3", "phase=forward", "step=0,phase=backward"} {
 		if at, err := ParseAt(name); err != nil || at.String() != name {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// For any owners, the categories sum to the allocator's own bytes at every event. The sweep over intervals agrees
-// with a new count, and no category exceeds its stated maximum.
+// For any owners, the categories sum to the allocator's own bytes at every event. The sweep over changes gives the same
+// bytes as a separate count, and no category exceeds its stated maximum.
 func TestCategoriesSumToAllocatedAtEveryEvent(t *testing.T) {
 	for seed := range uint64(150) {
 		in, allocated := fixture.RandomRun(rand.New(rand.NewPCG(seed, 1)))
@@ -128,7 +128,7 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// Time before the first step and after the last has phases, with a step number that is not a step.
+// Phases before the first step and after the last step have a step number for which there is no step.
 func TestStepsThatThereAre(t *testing.T) {
 	in := fixture.Hooked()
 	in.Phases = append(in.Phases, schemas.Phase{Step: 1, Phase: schemas.PhaseBetween, BeginSeq: 6, EndSeq: 6})
@@ -148,8 +148,8 @@ func TestStepsThatThereAre(t *testing.T) {
 	}
 }
 
-// A phase that only frees is highest in the state that the phase before left: the answer is still of the phase asked
-// for.
+// A phase that only frees has its highest moment at its beginning, in the state that the phase before left. The moment
+// still has the requested phase.
 func TestMomentIsOfThePhaseAskedFor(t *testing.T) {
 	in := fixture.Hooked()
 	in.Phases[2].PeakSeq, in.Phases[2].PeakBytes = 4, new(int64(4096))

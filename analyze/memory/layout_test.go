@@ -39,7 +39,7 @@ func TestLayoutTellsGapsFromIdleSegments(t *testing.T) {
 	}
 }
 
-// The segments after a gap come from the list with which the window opened, and from later events.
+// After a gap, the segments come from the list with which the window opened, and from later events.
 func TestSegmentsAfterGap(t *testing.T) {
 	in, p := fixture.Windowed(), identity.Place{}
 	later := in.Segments[3] // with which another window opens
@@ -61,7 +61,7 @@ func TestSegmentsAfterGap(t *testing.T) {
 	}
 }
 
-// No zero_grad of a time without events begins at event 0.
+// A zero_grad in a time without events must not count as beginning at event 0.
 func TestZeroGradBetweenWindows(t *testing.T) {
 	in := fixture.Windowed()
 	for i := range in.Phases {

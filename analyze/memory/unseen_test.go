@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A run is said to have no failed request only if somebody looked for them.
+// dpsight says that a run has no failed request only if failed requests were recorded.
 func TestNoFailureIsSaidOfWhatNobodySaw(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*schemas.Tables)
@@ -39,7 +39,7 @@ func TestNoFailureIsSaidOfWhatNobodySaw(t *testing.T) {
 	}
 }
 
-// A trace does not tell how a failed request ended, nor which limit it hit.
+// A trace shows neither whether the script went on after a failed request, nor which limit the request hit.
 func TestFailureOfATrace(t *testing.T) {
 	in := fixture.Hooked()
 	in.Report.OOMs = []schemas.OOM{{Seq: 4, RequestedBytes: 64 << 20, DeviceFreeBytes: 16 << 20, Step: -1,
@@ -51,7 +51,7 @@ func TestFailureOfATrace(t *testing.T) {
 	}
 }
 
-// If no event of a trace is known, dpsight does not claim that it never allocated.
+// If dpsight knows no event of a trace, it does not claim that the program allocated nothing.
 func TestEventsThatNobodyKnows(t *testing.T) {
 	const why = "this dpsight does not know the actions of 3 of 4 events"
 	const want = "run r has no allocator events: none that could be counted: " + why

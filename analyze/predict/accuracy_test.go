@@ -53,7 +53,7 @@ func TestAccuracy(t *testing.T) {
 		!slices.Equal(doc.Unlike, []Unlike{{UnlikeGPU, "Tesla T4", "NVIDIA H200", "low"}}) {
 		t.Errorf("unpredicted %q, unmeasured %q, unlike %+v", doc.Unpredicted, doc.Unmeasured, doc.Unlike)
 	}
-	// Runs that were reduced before say the same, the failed one among them.
+	// AccuracyOf with runs that were reduced before gives the same document, including the failed run.
 	reduced, _ := json.Marshal(AccuracyOf(predicted, gate.BaselineOf(measured, "test"), "predicted.json"))
 	if whole, _ := json.Marshal(doc); string(reduced) != string(whole) {
 		t.Errorf("of reduced runs %s, of the runs %s", reduced, whole)
@@ -78,8 +78,7 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// Whether something fits is what predictions are asked most, so where a prediction of that was wrong it is named, in
-// either direction.
+// The document names each experiment for which the prediction was wrong on whether it fits, in either direction.
 func TestAccuracyFitting(t *testing.T) {
 	run := func(source, name, status string) analyze.Summary {
 		in := fixture.Sized(name, map[schemas.Category]int64{schemas.Parameters: 1000})
@@ -126,7 +125,7 @@ func TestAccuracyFitting(t *testing.T) {
 }
 
 // Figures from two cards, or from two states of the code, have no meaningful median. The runs on the card that the
-// prediction names count, or else those of its code, or else the newest.
+// prediction names count, or else the runs of the prediction's code, or else the newest runs.
 func TestAccuracyOfTwoOrigins(t *testing.T) {
 	const file = "train.py"
 	code := func(digest string) *schemas.Code {

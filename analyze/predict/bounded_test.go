@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A bounded peak has no error, on either side, and moves no bytes; one whose bounds are equal is known to the byte.
+// If the measured or the predicted peak is bounded, there is no error and there are no moved bytes. A peak whose bounds
+// are equal is known to the byte.
 func TestAccuracyOfBoundedPeaks(t *testing.T) {
 	const peak = 4000
 	summary := func(source string, open int64) analyze.Summary {

@@ -9,21 +9,21 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// probe is one run of a search that fits, or not, or ended otherwise (nil).
+// probe returns a run of a search that fits, does not fit, or ended in another way (nil).
 func probe(value int64, fits *bool, peak int64, level string) FitRun {
 	return FitRun{Value: value, Run: PredictionRun{Identity: identity.Identity{RunID: "run", Status: "ok"}, Fits: fits,
 		PeakBytes: &peak, PeakReservedBytes: new(peak + 1),
 		Confidence: &schemas.Confidence{Level: level}}}
 }
 
-// cached is a probe that reserves so much.
+// cached returns the probe with the given reserved bytes.
 func cached(r FitRun, reserved int64) FitRun {
 	r.Run.PeakReservedBytes = &reserved
 	return r
 }
 
-// The result has both the largest value that fits and the largest that leaves the margin. The confidence is the
-// lowest of the runs that decide either.
+// The result has both the largest value that fits and the largest value that leaves the margin. The confidence is the
+// lowest among the runs that decide either.
 func TestFitMargin(t *testing.T) {
 	const memory = 1000
 	run := func(value, spare int64, level string) FitRun {
@@ -54,8 +54,8 @@ func TestFitMargin(t *testing.T) {
 	}
 }
 
-// The default margin is 5 % on a device that was never compared, and nothing on one that was. A given percentage
-// always applies.
+// The default margin is 5 % on a device with which no prediction was compared, and 0 on other devices. A percentage
+// that the user gives applies to both.
 func TestMarginBytes(t *testing.T) {
 	for _, c := range []struct {
 		checked bool
@@ -144,8 +144,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Above the highest allowed value there is nothing more to find. If the search stopped before anything was known to
-// fit, there may be.
+// Above the highest allowed value, no larger value can fit. If the search stopped before any value was known to fit, a
+// larger value may fit.
 func TestFitMore(t *testing.T) {
 	v, yes := Vary{Name: "physical_batch_size", Low: 1, High: 8, Step: 1}, new(true)
 	for _, c := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A script that catches its failure and ends well fits: it has searched for what fits, or set itself a limit. In a
-// search its value does not fit if the device had no room.
+// A run whose script catches a failed request and ends well fits: the script tried what fits, or had set itself a
+// limit. In a search the value does not fit if the device had no room.
 func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -49,7 +49,7 @@ func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	}
 }
 
-// If torch itself recovers from a failed request, as for a workspace, the script lacks nothing: the run fits.
+// If torch itself recovers from a failed request, as for a workspace, the script does not notice it, and the run fits.
 func TestPredictFitsWithoutWorkspaces(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -65,7 +65,7 @@ func TestPredictFitsWithoutWorkspaces(t *testing.T) {
 	}
 }
 
-// A value that other ranks have a part in is no known one.
+// A value that other ranks contribute to does not count as known.
 func TestPredictListsWhatWasTakenForAllRanks(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source, in.Manifest.Environment = schemas.Predicted, &schemas.Environment{Torch: "2.11.0"}
@@ -83,7 +83,7 @@ func TestPredictListsWhatWasTakenForAllRanks(t *testing.T) {
 	}
 }
 
-// Unknown facts of a process that died early are not taken for zero.
+// If a process died early, its unknown figures do not count as 0.
 func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,
 		Source: schemas.Predicted},
@@ -94,8 +94,8 @@ func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 	}
 }
 
-// A script that ended well and took nothing of a device gets one message about it, whether or not one of its
-// processes left a journal.
+// If a script ended well and took no device memory, there is one message about this, whether or not a process left a
+// journal.
 func TestPredictOfNothingTaken(t *testing.T) {
 	for _, c := range []struct {
 		uninjected []string
@@ -117,8 +117,8 @@ func TestPredictOfNothingTaken(t *testing.T) {
 	}
 }
 
-// Four ranks on two devices. Each rank is compared with what was taken of its own device, if several processes
-// shared one. If each rank has its own CUDA_VISIBLE_DEVICES, which device it used is unknown.
+// The run has four ranks on two devices. A rank's spare bytes count the memory that all processes took of the rank's
+// device. If each rank has its own CUDA_VISIBLE_DEVICES, it is unknown which device it used.
 func TestRanksOfSeveralSharedDevices(t *testing.T) {
 	const memory = 1 << 30
 	for _, c := range []struct {
@@ -170,7 +170,7 @@ func TestRanksOfSeveralSharedDevices(t *testing.T) {
 	}
 }
 
-// If processes share one device, the figures are the device's, if those are known, and the device is counted once.
+// If processes share one device, the figures are those of the device, if known, and the device counts once.
 func TestPredictCountsDevices(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -196,8 +196,8 @@ func TestPredictCountsDevices(t *testing.T) {
 		reasonOf(in, confidence.DeviceShared).Count != 2 || reasonOf(in, confidence.RanksTogether) != nil {
 		t.Errorf("%+v", c)
 	}
-	// Over gloo they may; NCCL would not start. If a rank has more on a device of its own, it makes its
-	// communicator there.
+	// Over gloo, ranks may share a device; NCCL would refuse it. If a rank has more memory on another device, it makes
+	// its communicator there.
 	in.Report.Prediction.Notes = []string{"NCCL: peers are copies of this rank"}
 	if r := reasonOf(in, confidence.RanksTogether); r == nil || r.Ranks != [2]int32{0, 1} || r.Device != 0 {
 		t.Errorf("%+v", r)
@@ -220,7 +220,7 @@ func reasonOf(in schemas.Tables, kind confidence.Kind) *confidence.Reason {
 	return nil
 }
 
-// What a run needed after its recording failed is unknown.
+// The memory that a run needed after its recording failed is unknown.
 func TestPredictDoesNotKnowWhatWasNotRecorded(t *testing.T) {
 	for _, fatal := range []bool{false, true} {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: 1 << 20})

@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// layered is a rank with the parameters of an embedding and activations of two layers, whose blocks lines asked for.
+// layered returns the tables of a rank with parameters of an embedding and activations of two layers, each with the
+// line that requested it.
 func layered(layers ...int64) schemas.Tables {
 	parts := []fixture.Part{{Category: schemas.Parameters, Bytes: 1000, Module: 1, Slack: 24}}
 	for i, bytes := range layers {
@@ -30,7 +31,7 @@ func layered(layers ...int64) schemas.Tables {
 	return in
 }
 
-// The rank that holds more is named, with what it holds. Its parts sum to the difference.
+// The outlier is the rank that holds more, and its parts sum to the difference.
 func TestOutlier(t *testing.T) {
 	run, err := Of(fixture.Ranks(layered(100, 100), layered(5100, 4900), layered(100, 90), layered(100, 100)))
 	if err != nil || run.Outlier == nil {
@@ -65,8 +66,8 @@ func TestOutlier(t *testing.T) {
 	}
 }
 
-// A peak stands out if it differs by 1 % or more from the median of the others. Of two peaks the higher one stands
-// out. Among several a lower one can stand out too.
+// A peak lies apart if it differs by 1 % or more from the median of the other peaks. Of two peaks only the higher one
+// lies apart. Of more than two, a lower peak can lie apart, too.
 func TestApart(t *testing.T) {
 	for _, c := range []struct {
 		peaks []int64
@@ -97,7 +98,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// torch's counters alone show that a rank lies apart, but not what it holds.
+// torch's counters alone show that a rank lies apart, but not in which categories.
 func TestBareRanks(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "bare", Bare: true, Status: schemas.StatusOK},
 		Report: &schemas.IngestReport{}}
@@ -112,7 +113,7 @@ func TestBareRanks(t *testing.T) {
 	}
 }
 
-// The parts of each kind sum to the difference, whatever the blocks.
+// The parts of each kind sum to the difference, for any blocks.
 func TestPartsSum(t *testing.T) {
 	apart := 0
 	for seed := range uint64(60) {

@@ -16,17 +16,17 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// code is a script with a module, by the beginnings of their digests.
+// code returns the code of a run: a script and a module, given by the beginnings of their digests.
 func code(script, module string) *schemas.Code {
 	return schemas.NewCode([]schemas.CodeFile{
 		{Module: schemas.MainModule, File: "train.py", SHA256: &script},
 		{Module: "layers", File: "layers.py", SHA256: &module}})
 }
 
-// before and after are the peaks of two runs that may be one experiment.
+// before and after are the peaks of two runs that may be repeats of one experiment.
 const before, after = 70 << 20, 121 << 20
 
-// made is a run of ghost that change makes another one.
+// made returns a run of method ghost, after change has changed its tables.
 func made(id string, bytes int64, change func(in *schemas.Tables)) analyze.Summary {
 	in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: bytes})
 	m := *in.Manifest
@@ -77,8 +77,7 @@ var (
 	newer = manifest(func(m *schemas.Manifest) { m.Collector.Version = "2.0" })
 )
 
-// Runs that differ in one thing besides their experiment are never pooled wrongly, whatever shows them, and a
-// sentence names the difference.
+// Runs that differ in one part of their origin are not pooled, in all documents, and a sentence names the difference.
 func TestWhatIsNotPooled(t *testing.T) {
 	for _, c := range []struct {
 		what, named string
@@ -176,8 +175,8 @@ func pivot(t *testing.T, o compare.Options, runs ...analyze.Summary) compare.Doc
 	return report.CompareTables(doc)[0].Document.(compare.Document)
 }
 
-// Runs that differ by name but executed the same code are pooled, and a note says so. It also names what an old run
-// does not know.
+// Runs that differ by name but executed the same code are pooled, and a note says so. The note also names the parts of
+// the origin that an old run does not have.
 func TestWhatIsPooled(t *testing.T) {
 	for _, c := range []struct {
 		what, said string
@@ -224,8 +223,8 @@ func TestWhatIsPooled(t *testing.T) {
 	}
 }
 
-// An old run that could be a repeat of either of two experiments belongs to neither. A run that ended early is a
-// repeat although it did not import everything.
+// An old run that could be a repeat of either of two experiments belongs to neither. A run that ended early counts as a
+// repeat although it did not import all modules.
 func TestWhatIsKnownInPart(t *testing.T) {
 	ids := func(runs ...analyze.Summary) (out []string) {
 		var all []*analyze.Summary

@@ -53,7 +53,7 @@ func numbers(lines []schemas.Line) string {
 	return strings.Join(out, " ")
 }
 
-// A binding is found by the holder's name, in the function that has the variable.
+// Bindings finds the lines that assign the holder's variable, in the function that has the variable.
 func TestBindings(t *testing.T) {
 	files := Files{"train.py": strings.Split(script, "\n")}
 	for holder, want := range map[string]string{
@@ -93,7 +93,8 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// An exception is named by the line of the call that raised it; the except is the first that the call lies under.
+// A holder's path names an exception by the line of the call that raised it. Caught finds the except clause of the
+// innermost try around that line.
 func TestCaught(t *testing.T) {
 	files := Files{"src/train.py": strings.Split(script, "\n")}
 	const holder = "exception caught at train.py:18 → frame of attempt() → local x"

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// For all options, each point equals a direct count of its states, and each maximum is the first of its height.
+// For all options, each point equals a direct count of its states, and each maximum is the first moment at its height.
 func TestCategoryTimeline(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 77))
@@ -150,7 +150,7 @@ func TestTimelineMaxima(t *testing.T) {
 	}
 }
 
-// A range that is not there is refused by name.
+// CategoryTimeline returns an error that names a range that does not exist.
 func TestCategoryTimelineRefuses(t *testing.T) {
 	n := func(i int64) *int64 { return &i }
 	for _, r := range []EventRange{{Step: n(1), From: n(2)}, {Step: n(-1)}, {From: n(-1)}, {To: n(-2)},
@@ -178,7 +178,8 @@ func TestCategoryTimelineRefuses(t *testing.T) {
 		run.Devices[0].FromEvent != 1 || run.Devices[0].ToEvent != 4 {
 		t.Errorf("%+v, %v", run, err)
 	}
-	// A step that a request failed in has phases and no row of its own: it can be asked for as a breakdown of it can.
+	// A step in which a request failed has phases but no row in the table of steps. A user can still request it, as for
+	// a breakdown.
 	in.Phases = []schemas.Phase{{Step: -1, Phase: schemas.PhaseSetupModel, EndSeq: 1},
 		{Step: 0, Phase: schemas.PhaseForward, BeginSeq: 1, EndSeq: 2},
 		{Step: 2, Phase: schemas.PhaseForward, BeginSeq: 3, EndSeq: 4}, {Step: 2, Phase: schemas.PhaseBackward,

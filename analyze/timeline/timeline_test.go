@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// mainTimeline is the timeline of the device with the highest peak, and its breakdown there.
+// mainTimeline returns the timeline of the device with the highest peak, and the breakdown of that peak.
 func mainTimeline(in schemas.Tables) (*Timeline, *memory.DeviceBreakdown) {
 	run, _ := memory.Breakdown(in, memory.At{})
 	var main *memory.DeviceBreakdown
@@ -25,8 +25,8 @@ func mainTimeline(in schemas.Tables) (*Timeline, *memory.DeviceBreakdown) {
 	return TimelineOf(&in, p, memory.NewLedger(&in, p), main.At, main.AllocatedBytes), main
 }
 
-// Whatever the number of columns, none of a run's extremes is lost. Every moment lies between the lowest and the
-// highest of its column. The highest of all is the peak, and its composition sums to it.
+// A timeline keeps a run's extremes for any number of columns. Each moment lies between the lowest and the highest of
+// its column. The highest of all columns is the peak, and its categories sum to it.
 func TestTimelineKeepsExtremes(t *testing.T) {
 	for seed := range uint64(40) {
 		in, _ := fixture.RandomRun(rand.New(rand.NewPCG(seed, 9)))
@@ -74,7 +74,8 @@ func TestTimelineKeepsExtremes(t *testing.T) {
 	}
 }
 
-// Reserved is the highest of each column, from the segments' events; a spike within one column shows.
+// ReservedBytes is the highest reserved in each column, from the events of segments. It also shows a spike within one
+// column.
 func TestTimelineReserved(t *testing.T) {
 	in := fixture.LateInput(100)
 	in.Report.Devices[0].Events, in.Report.Devices[0].PeakReservedBytes = 1000, 700
@@ -102,7 +103,8 @@ func TestTimelineReserved(t *testing.T) {
 	})
 }
 
-// An outer phase that an empty inner one interrupts stays one segment; very many phases become steps.
+// An outer phase that an empty inner phase interrupts stays one segment. If there are very many phases, the segments
+// are steps.
 func TestTimelineSegments(t *testing.T) {
 	in := fixture.LateInput(100)
 	in.Phases = []schemas.Phase{{Phase: "clip", BeginSeq: 0, EndSeq: 1}, {Phase: "zero_grad", BeginSeq: 1, EndSeq: 1},
@@ -111,7 +113,7 @@ func TestTimelineSegments(t *testing.T) {
 	if got := tl.Segments; len(got) != 1 || got[0].Phase != "clip" || got[0].EndSeq != 2 {
 		t.Errorf("%+v", got)
 	}
-	// Steps without phases: the peak is in the first.
+	// In a run whose steps have no phases, the peak lies in the first step.
 	in = fixture.LateInput(100)
 	in.Report.Devices[0].Events, in.Phases = 6, nil
 	in.Steps = []schemas.Step{{Step: 0, Recorded: true, BeginSeq: 0, EndSeq: 2}, {Step: 1, Recorded: true, BeginSeq: 3,

@@ -22,8 +22,8 @@ func TestModuleTimes(t *testing.T) {
 	if d.BareSteps != 2 || d.InstrumentedSteps != 2 || *d.StepMS != 110 || *d.InstrumentedStepMS != 130 {
 		t.Errorf("%+v", d)
 	}
-	// Bare: forward 36, backward 74. Instrumented: forward 42; backward 64 and recompute 24, which are 74 of a bare
-	// step.
+	// In bare steps, forward takes 36 ms and backward 74 ms. In instrumented steps, forward takes 42 ms, backward 64 ms
+	// and recompute 24 ms; the last two together are scaled to 74 ms.
 	near := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-9 {
@@ -90,8 +90,8 @@ func TestTimesBesideStepsWithoutPhases(t *testing.T) {
 	}
 }
 
-// One instrumented step in which a module takes long is no share of its: it loaded a kernel, or waited. Three steps are
-// alike, and all still sums to the bare step.
+// A single instrumented step in which a module takes long, since it loaded a kernel or waited, does not change the
+// module's share. The other three steps are alike, and all parts still sum to the bare step.
 func TestModuleTimesOfAnOutlier(t *testing.T) {
 	in := fixture.LayeredTimes("ghost", fixture.Spent{Phase: "forward", Module: 4, Hook: false, Ms: 30},
 		fixture.Spent{Phase: "forward", Module: 6, Hook: false, Ms: 10},
@@ -117,7 +117,7 @@ func TestModuleTimesOfAnOutlier(t *testing.T) {
 	if *d.InstrumentedStepMS != 90 || d.InstrumentedSteps != 4 {
 		t.Errorf("%d instrumented steps of %v ms", d.InstrumentedSteps, *d.InstrumentedStepMS)
 	}
-	// Modules that take turns share what the phase takes.
+	// Modules that take turns share the time of the phase.
 	turns := slices.Clone(in.ModuleTimes)
 	in.ModuleTimes = slices.DeleteFunc(slices.Clone(turns), func(m schemas.ModuleTime) bool {
 		return m.Phase == "forward" && (m.Module == 6) != (m.Step < 4)
@@ -188,7 +188,8 @@ func TestModuleTimesOfWarmUpOnly(t *testing.T) {
 	}
 }
 
-// Sums of floats depend on their order, and maps have none: the same recording must give the same bits each time.
+// Sums of floats depend on their order, and maps have no order. Still, the same recording must give the same bits each
+// time.
 func TestModuleTimesAreTheSameEachTime(t *testing.T) {
 	phases := []string{schemas.PhaseForward, schemas.PhaseBackward, schemas.PhaseBackwardNorm,
 		schemas.PhaseBackwardGrad, schemas.PhaseRecompute}

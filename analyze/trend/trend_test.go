@@ -14,13 +14,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// began is when the first revision of the tests was committed.
+// began is the time at which the first revision of the tests was committed.
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// revision is the name of the n-th revision.
+// revision returns the name of the n-th revision.
 func revision(n int) string { return fmt.Sprintf("%012x%028d", n+1, 0) }
 
-// run returns a run of the n-th revision with so many bytes of activations.
+// run returns a run of the n-th revision with the given bytes of activations.
 func run(n, repeat int, bytes int64) schemas.Tables {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1000, schemas.Activations: bytes})
 	committed := began.AddDate(0, 0, n)
@@ -31,7 +31,7 @@ func run(n, repeat int, bytes int64) schemas.Tables {
 	return in
 }
 
-// of is the trend of the peak of runs.
+// of returns the trend of a value over runs, which must have a single experiment.
 func of(t *testing.T, over Over, value string, runs ...analyze.Summary) *Experiment {
 	t.Helper()
 	m, err := compare.ParseMetric(value)
@@ -48,7 +48,7 @@ func of(t *testing.T, over Over, value string, runs ...analyze.Summary) *Experim
 	return &doc.Experiments[0]
 }
 
-// places are where the steps of an experiment are.
+// places returns the indexes of the points at which an experiment's value jumps.
 func places(e *Experiment) (out []int) {
 	for i := range e.Steps {
 		out = append(out, e.Steps[i].To)
@@ -56,7 +56,8 @@ func places(e *Experiment) (out []int) {
 	return out
 }
 
-// Without a spread between repeats, any change in bytes is a step. With a spread, only a larger change is a step.
+// If repeats have the same bytes, any change in bytes is a jump. If repeats differ, only a larger change than their
+// spread is a jump.
 func TestBytesStepBeyondTheirSpread(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -88,7 +89,7 @@ func TestBytesStepBeyondTheirSpread(t *testing.T) {
 	}
 }
 
-// A step names its category. A revision that failed, or that nobody ran, is passed over.
+// A jump of the peak has the category that changed. A revision that failed, or that nobody ran, is skipped.
 func TestStepIsInACategory(t *testing.T) {
 	failed := run(1, 0, 9000)
 	failed.Manifest.Status = schemas.StatusFailed
@@ -127,8 +128,8 @@ func TestPointsAreInOrder(t *testing.T) {
 	}
 }
 
-// Changed files are a different point than the revision that they were changed from. Runs without a revision are no
-// point.
+// Runs with files that were changed since the commit belong to a different point than runs of the revision. Runs
+// without a revision belong to no point.
 func TestChangedFilesAreAPoint(t *testing.T) {
 	dirty, nowhere := run(0, 1, 6000), run(0, 2, 7000)
 	dirty.Manifest.Git.Dirty, nowhere.Manifest.Git = true, nil
@@ -145,7 +146,8 @@ func TestChangedFilesAreAPoint(t *testing.T) {
 	}
 }
 
-// Other differences at a step give a remark. The revision gives none, because the trend is about it.
+// Other differences between the runs before and after a jump give a remark. The revision gives none, because the trend
+// is about it.
 func TestStepSaysWhatElseChanged(t *testing.T) {
 	was, is := run(0, 0, 5000), run(1, 0, 6000)
 	was.Manifest.Environment = &schemas.Environment{Torch: "2.10.0"}
@@ -156,7 +158,7 @@ func TestStepSaysWhatElseChanged(t *testing.T) {
 	}
 }
 
-// timed is a run of the n-th revision with so long a step.
+// timed returns a run of the n-th revision whose training step takes ms milliseconds.
 func timed(n, repeat int, ms float64) analyze.Summary {
 	in := run(n, repeat, 5000)
 	in.Manifest.Source = schemas.Measured
@@ -165,8 +167,8 @@ func timed(n, repeat int, ms float64) analyze.Summary {
 	return s
 }
 
-// Times step if the ranks before and after show it. Noise is no step, too few values decide nothing, and the
-// distribution does not matter.
+// A time jumps where a rank test finds a difference between before and after. Noise is no jump, too few values decide
+// nothing, and the distribution does not matter.
 func TestTimesStepByTheirRanks(t *testing.T) {
 	series := func(revisions, repeats int, level func(n int) float64, noise float64) (runs []analyze.Summary) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -206,7 +208,7 @@ func TestTimesStepByTheirRanks(t *testing.T) {
 	}
 }
 
-// Among a hundred series of noise, no more have a step than chance allows.
+// Among a hundred series of noise, no more have a jump than the test's probability of error allows.
 func TestNoiseHasFewSteps(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	wrong := 0
@@ -224,7 +226,7 @@ func TestNoiseHasFewSteps(t *testing.T) {
 	}
 }
 
-// The rows of a comparison may be revisions and days too. A difference that a row states is no warning.
+// The rows of a comparison may be revisions and days too. A difference that the rows already show gives no warning.
 func TestRowsOfRevisionsAndDays(t *testing.T) {
 	var runs []analyze.Summary
 	for n, bytes := range []int64{4000, 6000} {
