@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A value that a file states as 0 is 0 in the tables, and an unknown one is absent.
+// A value that is 0 in a file is 0 in the tables, and an unknown value is null.
 func TestFiguresOfZero(t *testing.T) {
 	begin := func(p *schemas.Phase) *int64 { return p.AllocatedBegin }
 	gpu := func(p *schemas.Phase) *int64 { return p.GPUNS }
@@ -42,7 +42,7 @@ func TestFiguresOfZero(t *testing.T) {
 	}
 }
 
-// In an archive, as in a folder, a summary is left out where files of the kind that it was made of lie too.
+// In an archive, as in a folder, a summary is left out if files of the kind that it summarises are there too.
 func TestSummariesAreLeftOut(t *testing.T) {
 	from := func(name string) string { return filepath.Join("figures", "testdata", name) }
 	const log, summary, table = "DPSGDTrainer_bs4_seq512.log", "results.json", "memory_profile_summary.csv"
@@ -77,7 +77,7 @@ func TestSummariesAreLeftOut(t *testing.T) {
 	}
 }
 
-// A baseline that cannot be imported gives a reason, for every tool.
+// If a tool's file cannot be imported as a baseline, the error says why, for each tool.
 func TestBaselineSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	result, err := os.ReadFile("figures/testdata/vanilla_result.json")

@@ -15,7 +15,8 @@ import (
 
 const journals = "testdata/journals"
 
-// often is n, or a fifth of it with -short, as under the race detector: there a run takes ten times as long.
+// often returns n, or a fifth of n with -short. Tests under the race detector use -short, since they take ten times as
+// long.
 func often(n int) int {
 	if testing.Short() {
 		return n / 5
@@ -23,7 +24,7 @@ func often(n int) int {
 	return n
 }
 
-// folder makes a run folder as collect leaves it, with the journal of a recorded run.
+// folder makes a run folder, as package collect leaves it, with the journal of a recorded run.
 func folder(t *testing.T, name string) string {
 	t.Helper()
 	dir := empty(t, name)
@@ -53,7 +54,7 @@ func empty(t *testing.T, name string) string {
 	return dir
 }
 
-// live makes a run folder with the two files of a journal whose process never sealed them.
+// live makes a run folder with the two files of a journal that was not sealed.
 func live(t *testing.T, pid int, marks, frames []byte) string {
 	t.Helper()
 	dir := empty(t, "live")
@@ -66,7 +67,7 @@ func live(t *testing.T, pid int, marks, frames []byte) string {
 	return dir
 }
 
-// unpacked gives the bytes of a recorded journal's files.
+// unpacked returns the bytes of a recorded journal's two files.
 func unpacked(t *testing.T, name string) (marks, frames []byte) {
 	t.Helper()
 	marks, frames, err := spool.Unpack(filepath.Join(journals, name+".dps.zst"))
@@ -92,7 +93,7 @@ func rewritten(t *testing.T, frames []byte, edit func(i int, f spool.Frame) []by
 	return out
 }
 
-// run ingests a folder and checks what every ingest must leave.
+// run ingests a folder and checks properties that the tables must have after any ingest.
 func run(t *testing.T, dir string) *schemas.IngestReport {
 	t.Helper()
 	before, err := os.ReadFile(filepath.Join(dir, schemas.ManifestFile))
@@ -123,7 +124,7 @@ func run(t *testing.T, dir string) *schemas.IngestReport {
 	return r
 }
 
-// read reads a table that must be there.
+// rows reads a table, which must exist.
 func rows[T any](t *testing.T, table schemas.Table[T], dir string) []T {
 	t.Helper()
 	out, err := table.Read(dir)
@@ -133,8 +134,8 @@ func rows[T any](t *testing.T, table schemas.Table[T], dir string) []T {
 	return out
 }
 
-// breakdown sums, from the tables only, the requested bytes by category just after event seq, with slack as a
-// category.
+// breakdown sums the requested bytes by category just after event seq, with slack as a category. It uses only the
+// tables.
 func breakdown(allocations []schemas.Allocation, owners []schemas.Owner, seq int64) map[string]int64 {
 	category := map[int64]string{}
 	for i := range owners {

@@ -27,7 +27,8 @@ import (
 
 const snapshots = "torchsnap/testdata"
 
-// Peaks of the real runs that wrote the snapshots: torch.cuda.max_memory_allocated and reserved, in bytes.
+// snapshotPeaks has torch.cuda.max_memory_allocated and max_memory_reserved, in bytes, of the real runs that wrote the
+// snapshots.
 var snapshotPeaks = map[string][2]int64{"vanilla": {558963712, 578 << 20}, "dpsgd": {591393792, 638 << 20},
 	"fgc": {658543104, 686 << 20}}
 
@@ -69,7 +70,8 @@ func TestImportSnapshots(t *testing.T) {
 	}
 }
 
-// The same file gives the same run, wherever it is. Again derives its tables again, also from the run's own copy.
+// The same file gives the same run, in any folder. With Again, the run's tables are derived again, also from the copy
+// that the run keeps.
 func TestImportTwice(t *testing.T) {
 	store := t.TempDir()
 	path := filepath.Join(snapshots, "vanilla.pickle.zst")
@@ -236,7 +238,7 @@ func TestImportArchive(t *testing.T) {
 	}
 }
 
-// The eras' fixtures have the requested bytes that an independent replay finds at its highest; see scripts.
+// For the fixtures of each era, the highest requested bytes equal those of an independent replay; see scripts.
 func TestImportEras(t *testing.T) {
 	exact, unverifiable, lossy := schemas.Exact, schemas.Unverifiable, schemas.Lossy
 	for name, want := range map[string]struct {
@@ -284,7 +286,7 @@ func TestImportEras(t *testing.T) {
 	}
 }
 
-// highestRequest is the highest sum of requested bytes of a device's allocations.
+// highestRequest returns the highest sum of requested bytes of a device's allocations.
 func highestRequest(allocations []schemas.Allocation, device int32) int64 {
 	changes := map[int64]int64{}
 	for i := range allocations {
@@ -305,8 +307,8 @@ func highestRequest(allocations []schemas.Allocation, device int32) int64 {
 	return highest
 }
 
-// If a history does not reach back to the process's beginning, a note says whether its beginning was lost or never
-// recorded.
+// If a history does not reach back to the beginning of the process, a warning says whether the oldest events were lost
+// or not recorded.
 func TestImportSaysWhereHistoryBegins(t *testing.T) {
 	event := func(action string, addr int) string {
 		return fmt.Sprintf("}(U\x06actionU%c%sU\x04addrI%d\nU\x04sizeI512\nU\x06streamI0\nu", len(action), action, addr)
@@ -373,7 +375,7 @@ func TestImportWithoutHistory(t *testing.T) {
 	}
 }
 
-// A file of another kind is named.
+// The error for a file of another kind names the kind.
 func TestForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	var checkpoint bytes.Buffer
@@ -413,7 +415,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// The runs of one file are told apart, however long its name is, and are recognised when the file is imported
+// The runs of one file have different ids, even if its name is long, and are recognised when the file is imported
 // again.
 func TestRunsOfOneFile(t *testing.T) {
 	results, err := os.ReadFile("figures/testdata/memory_profile_results.json")
@@ -441,7 +443,7 @@ func TestRunsOfOneFile(t *testing.T) {
 	}
 }
 
-// A run that was imported is made again from its own copy only if that is what was imported.
+// The tables of an imported run are made again from the run's copy only if the copy matches its digest.
 func TestCopiesHaveDigests(t *testing.T) {
 	store, elsewhere := t.TempDir(), t.TempDir()
 	file := filepath.Join(snapshots, "vanilla.pickle.zst")
@@ -507,7 +509,7 @@ func TestCopiesHaveDigests(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Importing the file again replaces the copy by one in today's form.
+		// Importing the file again replaces the copy by a copy in the current form.
 		if outs, err = Import(path, store, Options{Again: true}); err != nil || outs[0].State != schemas.IngestNew {
 			t.Error(outs, err)
 		}
@@ -520,7 +522,7 @@ func TestCopiesHaveDigests(t *testing.T) {
 	}
 }
 
-// Files that dpsight cannot read are refused in a sentence, and leave nothing in the store.
+// For a file that dpsight cannot read, the outcome has a reason of one sentence, and no file stays in the store.
 func TestImportRefuses(t *testing.T) {
 	dir, store := t.TempDir(), filepath.Join(t.TempDir(), "store")
 	write := func(name string, b []byte) string {
@@ -650,7 +652,7 @@ func TestRulesHash(t *testing.T) {
 	}
 }
 
-// The changes of each version are in the table that users read, this version's last.
+// The documentation's table lists the changes of each version of the rules, with the current version last.
 func TestRulesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/categories.md")
 	if err != nil {
@@ -664,8 +666,8 @@ func TestRulesAreDocumented(t *testing.T) {
 	}
 }
 
-// A trace's out-of-memory events are failures of the run. The trace states neither torch's limit nor how the run
-// ended.
+// The out-of-memory events in a trace are failed requests of the run. The trace shows neither torch's limit nor how the
+// run ended.
 func TestImportedFailures(t *testing.T) {
 	const file = "replay/testdata/torch-2.11-pools.pickle.zst"
 	outs, err := Import(file, t.TempDir(), Options{})

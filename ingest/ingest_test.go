@@ -122,7 +122,7 @@ func recorded(t *testing.T, dir string, d schemas.DeviceVerdict, want truth) {
 	}
 }
 
-// golden compares a readable digest of the tables with the one kept.
+// golden compares a readable summary of the tables with a golden file.
 func golden(t *testing.T, name, dir string, r *schemas.IngestReport) {
 	t.Helper()
 	var b strings.Builder
@@ -188,7 +188,7 @@ func golden(t *testing.T, name, dir string, r *schemas.IngestReport) {
 	}
 }
 
-// The bare steps between instrumented ones are broken down alike at their peaks.
+// Bare steps have nearly the same breakdown at their peaks as the instrumented steps around them.
 func TestBareStepsLikeInstrumented(t *testing.T) {
 	for _, name := range []string{"vanilla", "dpsgd", "ghost"} {
 		dir := folder(t, name)
@@ -205,7 +205,7 @@ func TestBareStepsLikeInstrumented(t *testing.T) {
 		}
 		for _, c := range schemas.Categories {
 			bare, instrumented := steps[3][c], steps[4][c]
-			// ghost's embedding differs with the ids
+			// The bytes of ghost's embedding depend on the ids in the batch.
 			if d := abs(bare - instrumented); d*100 > instrumented && d > 4096 {
 				t.Errorf("%s: %s is %d in a bare step, %d in an instrumented one", name, c, bare, instrumented)
 			}
@@ -213,7 +213,7 @@ func TestBareStepsLikeInstrumented(t *testing.T) {
 	}
 }
 
-// Ingesting again gives the same tables, and leaves no old files behind on the way.
+// Ingesting again gives the same tables, and leaves no temporary files.
 func TestAgain(t *testing.T) {
 	dir := folder(t, "vanilla")
 	run(t, dir)
@@ -224,7 +224,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// Wherever a SIGKILL cuts a journal, everything drained before is recovered exactly.
+// If a SIGKILL cuts a journal at any byte, all earlier drains are recovered exactly.
 func TestCutAnywhere(t *testing.T) {
 	for _, name := range []string{"vanilla", "windows"} {
 		t.Run(name, func(t *testing.T) { cutAnywhere(t, name) })
@@ -366,7 +366,8 @@ func TestNoJournal(t *testing.T) {
 	run(t, dir) // again
 }
 
-// A journal that vanished after its tables were made does not count as one that never existed: the tables stay.
+// If a journal is missing after its tables were made, ingest does not treat the run as one without a journal: the
+// tables stay.
 func TestLostJournal(t *testing.T) {
 	dir := folder(t, "vanilla")
 	b, err := os.ReadFile(filepath.Join(dir, spool.Dir, spool.SealedName(0)))
@@ -403,7 +404,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// A failed ingest leaves the folder unchanged, whatever it had written by then.
+// A failed ingest leaves the folder unchanged, even if it had already written files.
 func TestFailureLeavesTheOldResult(t *testing.T) {
 	vanilla := folder(t, "vanilla")
 	run(t, vanilla)
@@ -434,7 +435,7 @@ func TestFailureLeavesTheOldResult(t *testing.T) {
 	}
 }
 
-// contents are the files of a folder.
+// contents returns the contents of the files in a folder.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -470,8 +471,8 @@ func TestFailureLeavesNothing(t *testing.T) {
 	}
 }
 
-// For any marks and tags, ingest returns tables whose categories sum to the last counter, or an error. It never
-// panics.
+// For any marks and tags, ingest returns tables whose categories sum to the last counter, or an error. ingest does not
+// panic.
 func TestDamagedMarksAndTags(t *testing.T) {
 	marks, frames := unpacked(t, "killed")
 	for seed := range uint64(often(40)) {

@@ -96,7 +96,7 @@ func generated(t *testing.T) (paths []string) {
 	return paths
 }
 
-// from is what a recording would be that had begun after the first cut events.
+// from returns the recording as if it had begun after the first cut events.
 func (rec *recording) from(cut int) *recording {
 	e := &rec.events
 	n := e.Len()
@@ -113,8 +113,8 @@ func (rec *recording) from(cut int) *recording {
 	return late
 }
 
-// A recording that began late, or whose ring buffer wrapped, never has a wrong peak that is called exact, and what it
-// says of any moment holds.
+// If a recording began late, or its ring buffer wrapped, a wrong peak is not called exact, and its bounds hold at each
+// moment.
 func TestLateRecordings(t *testing.T) {
 	var captured, cuts, toTheByte int
 	verdicts := map[string]int{}
@@ -170,7 +170,7 @@ func TestLateRecordings(t *testing.T) {
 	}
 }
 
-// openAt is how many bytes more there may be after each event.
+// openAt returns, for each event, by how many bytes the allocated may be larger than replayed.
 func openAt(res *replay.Result) []int64 {
 	open := make([]int64, res.Events+1)
 	for i := range res.Allocs {
@@ -183,7 +183,7 @@ func openAt(res *replay.Result) []int64 {
 	return open
 }
 
-// A trace that torch cannot have written, or that this version cannot read, is no exact recording.
+// The verdict on a trace that torch cannot have written, or that this version cannot read, is not exact.
 func TestOddTraces(t *testing.T) {
 	s, err := readSnapshot("torchsnap/testdata/vanilla.pickle.zst")
 	if err != nil {
@@ -218,7 +218,7 @@ func TestOddTraces(t *testing.T) {
 	}
 }
 
-// without is what the recording would be without its events from first to last, as torch's counters have them all.
+// without returns the recording without its events from first to last. torch's counters still count these events.
 func (rec *recording) without(first, last int) *recording {
 	e, n := &rec.events, rec.events.Len()
 	lost := &recording{device: rec.device, settings: rec.settings, final: slices.Clone(rec.final),
@@ -241,8 +241,7 @@ func (rec *recording) without(first, last int) *recording {
 	return lost
 }
 
-// A journal that begins late, that lacks events in its middle, or that has counters alone, is never called
-// exact.
+// The verdict on a journal is not exact if it begins late, lacks events in its middle, or has only counters.
 func TestLateJournals(t *testing.T) {
 	cases, verdicts := 0, map[string]map[string]int{"late": {}, "gap": {}, "counters": {}}
 	captures(t, func(name string, rec *recording) {

@@ -15,15 +15,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// mutations is how many damaged files are read of each sound one; of recordings, which take a hundred times as long,
-// ofRecordings, and in `make test` ofFew.
+// mutations is how many damaged versions of each snapshot the test reads. For recordings, which take a hundred times as
+// long, it is ofRecordings, and in `make test` ofFew.
 const (
 	mutations    = 1000
 	ofRecordings = 200
 	ofFew        = 20
 )
 
-// plainFile is what a file holds that may be compressed by zstd.
+// plainFile returns the content of a file that may be compressed by zstd.
 func plainFile(t *testing.T, path string) []byte {
 	t.Helper()
 	in, err := openInput(path, "")
@@ -43,7 +43,7 @@ func plainFile(t *testing.T, path string) []byte {
 	return p
 }
 
-// verdicts reads a pickle and returns each device's verdict; an error means that it was refused.
+// verdicts reads a pickle and returns each device's verdict. An error means that the pickle was refused.
 func verdicts(p []byte) ([]schemas.DeviceVerdict, error) {
 	s, err := torchsnap.ReadBytes(p, torchsnap.Options{})
 	if err != nil {
@@ -144,9 +144,9 @@ func TestMutationsAreNeverExactAndWrong(t *testing.T) {
 	t.Logf("%d sound files, %d mutations refused, %d devices called other than exact", sound, refused, told)
 }
 
-// Blocks older than the events appear only in the allocator's list, so a list that lost some still agrees with the
-// events. Only the totals of their segment reveal it. If the segment is attributed to another device, only the
-// missing trace of that device does: torch writes one for each.
+// Blocks older than the events appear only in the allocator's list, so a list that lost such blocks still agrees with
+// the events. Only the totals of their segment show the loss. If a segment is attributed to another device, only the
+// missing trace of that device shows the damage, since torch writes a trace for each device.
 func TestLostBlocksAreSeen(t *testing.T) {
 	segment := func(address int) string {
 		return fmt.Sprintf("}(U\x06deviceI0\nU\x07addressI%d\nU\x0atotal_sizeI512\nU\x0eallocated_sizeI512\n"+

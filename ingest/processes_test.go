@@ -10,7 +10,7 @@ import (
 )
 
 // The journal "devices" was recorded with collect/agent/tests/cases/devices.py 0 2 on a phantom machine of four GPUs,
-// with CUDA_VISIBLE_DEVICES=2,0,1. The phantom's UUIDs end with a GPU's place in the machine, from 1.
+// with CUDA_VISIBLE_DEVICES=2,0,1. The UUIDs of the phantom GPUs end with the GPU's number in the machine, from 1.
 const (
 	third  = "GPU-7068616e-746f-6d2d-6770-750000000003" // cuda:0
 	second = "GPU-7068616e-746f-6d2d-6770-750000000002" // cuda:2
@@ -24,8 +24,8 @@ func visibleGPUs(uuids ...string) (gpus []schemas.GPU) {
 	return gpus
 }
 
-// A row for each device that a process used, with the UUID of the GPU that it was: never the one whose NVML index
-// happens to be the ordinal.
+// The table has a row for each device that a process used, with the UUID of the right GPU, and not of the GPU whose
+// NVML index equals the ordinal.
 func TestProcessPerDevice(t *testing.T) {
 	bare := func(s string) string { return strings.TrimPrefix(s, "GPU-") }
 	for name, test := range map[string]struct {

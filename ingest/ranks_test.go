@@ -134,7 +134,7 @@ func TestImportRanks(t *testing.T) {
 	}
 }
 
-// Such a run is identified by the contents of its files and their ranks, whatever their names.
+// A run of several ranks is identified by the contents of its files and their ranks, and not by the files' names.
 func TestImportRanksIsKnownByContent(t *testing.T) {
 	dir, store := t.TempDir(), t.TempDir()
 	paths := ranksOf(t, dir, "rank0.pickle", "rank1.pickle")
@@ -170,7 +170,7 @@ func TestImportRanksIsKnownByContent(t *testing.T) {
 	}
 }
 
-// One file that cannot be read refuses its run, and leaves nothing.
+// If one file of a run cannot be read, the whole run is refused, and no files stay.
 func TestImportRanksTakesAllOrNone(t *testing.T) {
 	for _, bad := range []int{0, 1} {
 		dir, store := t.TempDir(), filepath.Join(t.TempDir(), "store")
@@ -281,7 +281,7 @@ func TestImportRanksOfArchive(t *testing.T) {
 		}
 	}
 
-	// All are taken or none, as with files. A file with figures is no rank.
+	// All entries are imported or none, as with separate files. A file with figures is no rank.
 	junk := filepath.Join(dir, "junk")
 	if err := os.WriteFile(junk, []byte("\x80\x04no snapshot"), 0o600); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// alike are categories that a stack cannot tell apart as tags do: a part of the program has them both.
+// alike maps categories that stacks cannot distinguish, since the same part of the program requests both, to a common
+// category.
 var alike = map[schemas.Category]schemas.Category{
 	schemas.HookActivations: schemas.Activations, schemas.Outputs: schemas.Activations,
 	schemas.NormSamples: schemas.ClipTemporaries, schemas.SummedGradients: schemas.ClipTemporaries,
@@ -79,7 +80,7 @@ type categoryOf struct {
 	bytes    int64
 }
 
-// categoriesAt is the category that each allocation which lives just after an event counts under, by its id.
+// categoriesAt returns, by id, the category of each allocation that is live just after an event.
 func categoriesAt(j *join.Result, seq int64) map[int64]categoryOf {
 	owners := map[int64][]schemas.Owner{}
 	for o := range j.Owners() {

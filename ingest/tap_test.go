@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// A tap ends well whether its reader takes all of the stream, a part of it, or nothing.
+// A tap ends without an error whether its user reads all of the stream, a part of it, or nothing.
 func TestTap(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), tapBytes/4) // four pieces
 	sum := sha256.Sum256(data)
@@ -60,7 +60,7 @@ func TestTap(t *testing.T) {
 		}
 		f.Close()
 	}
-	// A copy that cannot be kept does not disturb the reader.
+	// If the copy cannot be written, the user can still read the stream.
 	tap := newTap(bytes.NewReader(data), filepath.Join(t.TempDir(), "no such folder", "copy"))
 	if n, err := io.Copy(io.Discard, tap); err != nil || n != int64(len(data)) {
 		t.Error(n, err)

@@ -23,7 +23,7 @@ func opensWindow(t *testing.T, f spool.Frame) bool {
 	return c.Reason == schemas.ReasonWindow
 }
 
-// The tables hold everything that a replay across the gap needs: its event, and the allocator's own list just after
+// The tables have the data that a replay across the gap needs: the gap's event, and the allocator's own list just after
 // it, whose sums equal torch's counters.
 func TestWindowTables(t *testing.T) {
 	dir := folder(t, "windows")
@@ -67,7 +67,7 @@ func TestWindowTables(t *testing.T) {
 		c.Seq != gap || c.Recorded {
 		t.Errorf("the list sums to %d active, %d requested, %d reserved: %+v", active, requested, reserved, c)
 	}
-	// Every later figure of reserved counts on from the gap's figure.
+	// All later levels of reserved continue from the level at the gap.
 	before := int64(-1)
 	for _, c := range rows[:i] {
 		if c.Recorded {
@@ -83,8 +83,8 @@ func TestWindowTables(t *testing.T) {
 	}
 }
 
-// A process that ended between the drain that opens a window and its counters: nothing after the gap is known, and
-// everything before it stays exact.
+// If a process ended between the drain that opens a window and the drain's counters, values after the gap are unknown,
+// and values before it stay exact.
 func TestWindowCutAsItOpens(t *testing.T) {
 	marks, frames := unpacked(t, "windows")
 	all, err := spool.ScanFrames(frames)
@@ -117,7 +117,7 @@ func TestWindowCutAsItOpens(t *testing.T) {
 	}
 }
 
-// A peak outside of the recorded steps has the same value in the warning and in the tables.
+// If the peak lies outside of the recorded steps, the warning and the tables have the same value for it.
 func TestPeakOutsideTheRecordedSteps(t *testing.T) {
 	r := newReport(&schemas.Manifest{RunID: "r"}, Options{})
 	r.Devices = []schemas.DeviceVerdict{{Events: 1, Verdict: schemas.Exact, PeakAllocatedBytes: 999 << 20,

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// If many write a file at once, it has the whole content of one of them, and no other file stays.
+// If many goroutines write a file at once, it has the whole content that one of them wrote, and no other file stays.
 func TestWriteFileAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	text := func(i int) string { return strings.Repeat(fmt.Sprint(i%10), 100+i) }
@@ -42,7 +42,7 @@ func TestWriteFileAtOnce(t *testing.T) {
 	}
 }
 
-// A link beside a file, under a name that a writer might use, is not followed.
+// A writer does not follow a link beside the file, even if the link has a name that the writer would use.
 func TestWriteFileFollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "f"), filepath.Join(dir, "other")
@@ -62,7 +62,7 @@ func TestWriteFileFollowsNoLink(t *testing.T) {
 	}
 }
 
-// If many make one folder, one succeeds. The others get an error, and none of their files stays.
+// If many goroutines make the same folder, one succeeds. All others get an error, and none of their files stays.
 func TestWriteFolderAtOnce(t *testing.T) {
 	for range 20 {
 		store := t.TempDir()

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Columns that may be empty say the same as columns that never are, whatever is added, set, cut and joined.
+// Columns that may be empty have the same values as full columns, after any sequence of adding, setting, cutting and
+// joining.
 func TestEventColumns(t *testing.T) {
 	type values struct {
 		stream, pool uint64

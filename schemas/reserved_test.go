@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Levels that are derived from events lie as high as replay's peak says, each device's by its own events.
+// The highest level that is derived from a device's events equals the device's replayed peak reserved.
 func TestDeriveReserved(t *testing.T) {
 	event := func(device int32, seq int64, a Action, size int64) Event {
 		return Event{RunID: "r", Device: device, Seq: seq, Action: int32(a), Size: size}

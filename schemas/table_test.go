@@ -18,7 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// roundTrip writes one row with every field set and one zero row, and reads them back.
+// roundTrip writes a row with all fields set and a zero row, and reads both back.
 func roundTrip[T any](t *testing.T, tab Table[T]) {
 	t.Helper()
 	t.Run(tab.Name, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestTablesRoundTrip(t *testing.T) {
 	roundTrip(t, HostSamples)
 }
 
-// Values that are equal in every row, or that repeat, take almost no space in a table: which values are null, and
-// the bounds of pages.
+// Values that are equal in all rows, or that repeat, take almost no space in a table. This also holds for the list of
+// null values and the bounds of pages.
 func TestTablesAreSmall(t *testing.T) {
 	const n = 300_000 // more than a row group holds
 	marks := make([]Mark, n)
@@ -163,7 +163,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// A footer may claim any number of rows. The claimed number is never allocated.
+// A damaged footer may claim any number of rows. Reading does not allocate memory for that number.
 func TestReadRefusesClaimedRows(t *testing.T) {
 	var good bytes.Buffer
 	if err := Steps.Encode(&good, []Step{{RunID: "r", Step: 1}, {RunID: "r", Step: 2}}); err != nil {
@@ -200,7 +200,7 @@ func TestReadRefusesClaimedRows(t *testing.T) {
 	}
 }
 
-// A file may claim a footer that is longer than the file; it is never allocated.
+// A damaged file may claim a footer that is longer than the file. Reading does not allocate memory for it.
 func TestReadRefusesClaimedFooter(t *testing.T) {
 	var b bytes.Buffer
 	if err := Steps.Encode(&b, []Step{{RunID: "r", Step: 1}}); err != nil {
@@ -220,7 +220,7 @@ func TestReadRefusesClaimedFooter(t *testing.T) {
 	}
 }
 
-// withFooter writes a Parquet file's footer again.
+// withFooter returns a Parquet file whose footer edit has changed.
 func withFooter(t *testing.T, data []byte, edit func(*format.FileMetaData)) []byte {
 	t.Helper()
 	end := len(data) - 8
@@ -239,7 +239,7 @@ func withFooter(t *testing.T, data []byte, edit func(*format.FileMetaData)) []by
 	return append(out, "PAR1"...)
 }
 
-// Whatever byte of a table is damaged, reading returns rows or an error, and never panics.
+// If any bytes of a table are damaged, reading returns rows or an error, and does not panic.
 func FuzzDecode(f *testing.F) {
 	var b bytes.Buffer
 	if err := Steps.Encode(&b, []Step{{RunID: "r", Step: 1}, {RunID: "s", Step: 2, GPUNS: 5}}); err != nil {
@@ -263,7 +263,7 @@ func TestWriteFileLeavesNoHalf(t *testing.T) {
 	}
 }
 
-// A column that a version got later is null in files that were written before.
+// If a column was added to a version, it is null in files that were written before.
 func TestAddedColumns(t *testing.T) {
 	type before struct {
 		Step int64 `parquet:"step"`

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryNumberSaysWhatItCounts finds numbers in tables and documents without a comment: a name alone has misled
-// readers.
+// TestEveryNumberSaysWhatItCounts fails for numeric fields of tables and documents that have no comment, since names
+// alone have misled readers.
 func TestEveryNumberSaysWhatItCounts(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

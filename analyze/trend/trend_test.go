@@ -255,7 +255,7 @@ func TestRowsOfRevisionsAndDays(t *testing.T) {
 	}
 }
 
-// Times of several runs are compared by a rank test. Times of one run, and bytes, are not.
+// Times of several runs are compared by a rank test. Times of single runs, and bytes, are not.
 func TestCellsAreTestedByTheirRanks(t *testing.T) {
 	for _, c := range []struct {
 		was, is []float64
@@ -289,7 +289,7 @@ func TestCellsAreTestedByTheirRanks(t *testing.T) {
 	}
 }
 
-// Changes that shift memory among the modules of one parent are attributed to the parent.
+// If a change moves memory among the modules of one parent, the parent is reported.
 func TestModulesOfOneParent(t *testing.T) {
 	if parentOf("Net.layers.3") != "Net.layers" || parentOf("Net") != "" || parentOf("") != "" {
 		t.Error(parentOf("Net.layers.3"), parentOf("Net"))

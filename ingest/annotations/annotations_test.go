@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// inputOf makes a device of events. For each event it takes the change of allocated and the microsecond.
+// inputOf returns an Input for a device whose events have the given changes of allocated and the given microseconds.
 func inputOf(changes, micros []int64) Input {
 	in := Input{Events: &schemas.EventColumns{}, Allocated: []int64{0}, Text: func(int) string { return "" }}
 	for i, c := range changes {
@@ -88,7 +88,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// If events have no times, or if older events are gone, ranges that cannot be placed are left out.
+// If events have no times, or if older events are missing, ranges whose place among the events is unknown are left out.
 func TestRangesWithoutTheirEvents(t *testing.T) {
 	in := inputOf([]int64{1, 1}, []int64{0, 0})
 	annotate(&in, "a+ 5", "a- 25")
@@ -108,7 +108,8 @@ func TestRangesWithoutTheirEvents(t *testing.T) {
 	}
 }
 
-// A user_defined event begins a phase, a range comes before it, and a rule's frames before both.
+// A user_defined event begins a phase. A range takes precedence over it, and the frames of a rule take precedence over
+// both.
 func TestMarkersAndRules(t *testing.T) {
 	in := inputOf([]int64{1, 0, 1, 1, 0, 1, 1, 1, 1}, []int64{10, 20, 30, 40, 50, 60, 70, 80, 90})
 	in.Events.Action[1], in.Events.Action[4] = schemas.ActionUserDefined, schemas.ActionUserDefined
@@ -118,7 +119,7 @@ func TestMarkersAndRules(t *testing.T) {
 	if want := "load 2-3, a 3-4, load 4-5, train; then 5-9"; show(phases) != want || len(notes) > 0 {
 		t.Errorf("%s, %q, want %s", show(phases), notes, want)
 	}
-	// Stacks: 1 = no rule's frame, 2 and 3 = of rules, 4 = without a frame of Python.
+	// Stack 1 matches no rule, stacks 2 and 3 match rules, and stack 4 has no frame of Python.
 	in.Phases, in.Python = []string{"", "", "x", "y", ""}, []bool{false, true, true, true, false}
 	copy(in.Events.Stack, []uint32{1, 0, 2, 2, 4, 2, 4, 3, 1})
 	phases, _ = Find(in)
@@ -130,8 +131,8 @@ func TestMarkersAndRules(t *testing.T) {
 	}
 }
 
-// The highest and the lowest peak of a phase are reached by some order of the events in the microseconds of its
-// ends. Without such events, each event belongs to the innermost range that is open.
+// The highest and the lowest peak of a phase are both possible: for each there is an order of the events in the same
+// microseconds as the phase's ends. Without such events, each event belongs to the innermost open range.
 func TestRangesAreTheInnermost(t *testing.T) {
 	kept, dropped := 0, 0
 	for seed := range uint64(3000) {
@@ -191,8 +192,8 @@ func TestRangesAreTheInnermost(t *testing.T) {
 	}
 }
 
-// assigned puts the events of each end's microsecond on either side of it by chance, and gives the highest and the
-// lowest peak of each name's innermost stretches. Ranges of names that are no phase are left out.
+// assigned puts each event in the same microsecond as an end on a random side of that end. It returns the highest and
+// the lowest peak of the stretches in which a name's range is the innermost. It leaves out names that are no phase.
 func assigned(in *Input, names map[string]bool, r *rand.Rand) (high, low map[string]int64) {
 	high, low = map[string]int64{}, map[string]int64{}
 	var stack []string

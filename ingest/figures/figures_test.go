@@ -50,8 +50,9 @@ func noted(run *Run, text string) bool {
 
 func is(b *int64, mibs float64) bool { return b != nil && *b == int64(mibs*mib) }
 
-// The figures of a result equal its file's to the byte. What the file's counters cannot tell stays unknown: the
-// peak of a phase that did not raise the highest, and the peak of the warm-up before the profiler reset it.
+// The figures of a run equal those in the file to the byte. Values that the file's counters do not show stay unknown:
+// the peak of a phase that did not raise the highest value, and the peak of the warm-up before the profiler reset the
+// counter.
 func TestComponents(t *testing.T) {
 	run := read(t, "ghost_result.json", schemas.ImportComponents)[0]
 	d := &run.Devices[0]
@@ -82,7 +83,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// A component above the peak is named as impossible.
+// A component above the peak gives a note that it is impossible.
 func TestImpossibleComponent(t *testing.T) {
 	run := read(t, "flash_clip_result.json", schemas.ImportComponents)[0]
 	if !noted(&run, "impossible: the file has 84,864.75 MiB for activation_hooks, more than its peak of 56,816.12 MiB") {
@@ -90,7 +91,7 @@ func TestImpossibleComponent(t *testing.T) {
 	}
 }
 
-// Keys in another order, as a script writes that sorts them, and without a highest, as older files are.
+// The file has its keys in sorted order, as some scripts write them, and has no highest values, as in older files.
 func TestComponentsOfOlderFiles(t *testing.T) {
 	text := `{"avg_time_ms": null, "breakdown": {}, "config": {"batch_size": 1, "odd": {"a": 1}}, "experiment": "bk",
 		"snapshots": [{"allocated_mb": 1, "name": "after_load", "reserved_mb": 2, "timestamp": 5},
@@ -116,7 +117,7 @@ func TestComponentsOfOlderFiles(t *testing.T) {
 	}
 }
 
-// A result that dpsight itself exported is no norm pass.
+// A file that dpsight itself exported is not taken for an experiment that only computes norms.
 func TestExported(t *testing.T) {
 	text := `{"experiment": "ghost", "peak_memory_mb": 5, "dpsight": {"run_id": "20261121T010314Z-ghost-a50208"}}`
 	runs, err := Read(KindOf([]byte(text)), strings.NewReader(text), "ghost_result.json")
@@ -125,7 +126,7 @@ func TestExported(t *testing.T) {
 	}
 }
 
-// Stages may be nested. What lies between two snapshots belongs to the innermost stage.
+// Stages may be nested. The time between two snapshots belongs to the innermost stage.
 func TestSweep(t *testing.T) {
 	runs := read(t, "memory_profile_results.json", schemas.ImportSweep)
 	if len(runs) != 2 || runs[0].Name != "memory_profile_results_seq128_bs8_phys2" ||
@@ -195,8 +196,8 @@ func TestTrainerLogs(t *testing.T) {
 	}
 }
 
-// Work of a GPU belongs to the phase whose call launched it, and what runs at once is counted once. Memory is known at
-// every moment while the profiler is on.
+// The work of a GPU belongs to the phase whose call launched it, and overlapping kernels count once. Memory is known at
+// each moment while the profiler is on.
 func TestTrace(t *testing.T) {
 	run := read(t, "gpu.pt.trace.json", schemas.ImportTrace)[0]
 	d := &run.Devices[0]
@@ -225,7 +226,8 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// Innermost marks name phases; spans that overlap without lying in one another lose nothing and overlap nothing.
+// The innermost marks name phases. If spans overlap without being nested, the resulting phases cover the same time and
+// do not overlap.
 func TestCut(t *testing.T) {
 	got := cut(span{"", 0, 100}, []span{{"a", 10, 60}, {"b", 20, 30}, {"c", 50, 80}, {"c", 80, 90}})
 	want := []span{{schemas.PhaseBetween, 0, 10}, {"a", 10, 20}, {"b", 20, 30}, {"a", 30, 50}, {"c", 50, 90},
@@ -235,7 +237,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// An annotation around steps names what nothing in them does, and one within them what is done in it.
+// An annotation around steps names the parts of the steps that nothing else names. An annotation within a step names
+// the part that it covers.
 func TestAnnotations(t *testing.T) {
 	tr := trace{backward: []span{{"", 50, 60}}}
 	step := span{"", 20, 100}
@@ -246,7 +249,7 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// With gradients that are accumulated, a step has several backward passes, and forward between them.
+// If gradients are accumulated, a step has several backward passes, with forward passes between them.
 func TestAccumulation(t *testing.T) {
 	const op = `{"ph": "X", "cat": "cpu_op", "name": "%s", "ts": %d, "dur": %d, "pid": 1, "tid": %d},`
 	for engine := 1; engine <= 2; engine++ { // on the step's thread, as on a CPU, or on a separate one
@@ -272,8 +275,8 @@ func TestAccumulation(t *testing.T) {
 	}
 }
 
-// A trace keeps a bounded number of events, and nothing of the fields that it does not read, however large they
-// are.
+// The import keeps a limited number of a trace's events, and no memory for fields that it does not read, even if these
+// are large.
 func TestLargeTraces(t *testing.T) {
 	event := `{"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 2, "pid": 1, "tid": 1}`
 	tr := &trace{kept: maxKept - 1}
@@ -293,7 +296,7 @@ func TestLargeTraces(t *testing.T) {
 	}
 }
 
-// A byte order mark is no part of a file of any kind.
+// A file of any kind may begin with a byte order mark.
 func TestByteOrderMark(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.*")
 	if err != nil || len(names) < 10 {
@@ -319,7 +322,7 @@ func TestByteOrderMark(t *testing.T) {
 	}
 }
 
-// A file that is too long is refused, and not taken for one that ends where reading ended.
+// Read returns an error for a file that is too long, and does not read only its beginning.
 func TestLongFiles(t *testing.T) {
 	const log = "Trainer: StandardTrainer, Batch Size: 4, Seq Length: 512, Model: tiny\n"
 	more := strings.Repeat(strings.Repeat("-", 1<<19)+"\n", maxDocument>>19)
@@ -365,7 +368,7 @@ func TestMemoryTimelines(t *testing.T) {
 	}
 }
 
-// Of other documents nothing is taken.
+// KindOf returns None for other documents.
 func TestKindsOfOthers(t *testing.T) {
 	for _, text := range []string{"", "{", "[", "[]", "[1, 2]", `{"schema": "dpsight.baseline/2", "experiments": []}`,
 		`{"experiment": 5}`, "a,b\n1,2\n", "Loading model\nstep 1\n", `[{"stage": 1}]`, "\x80\x04}q", "[[", `[{"a"`} {
@@ -381,7 +384,7 @@ func TestKindsOfOthers(t *testing.T) {
 	}
 }
 
-// No file makes a reader panic, or gives an impossible figure.
+// For any file, a reader does not panic, and returns no impossible figures.
 func FuzzRead(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.*")
 	if err != nil {
@@ -408,7 +411,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// sound checks that figures are absent or can be, and that times are in order.
+// sound checks that each figure is absent or possible, and that times are in order.
 func sound(t *testing.T, runs []Run) {
 	amount := func(all ...*int64) {
 		for _, b := range all {
@@ -452,7 +455,7 @@ func sound(t *testing.T, runs []Run) {
 	}
 }
 
-// A document of any size can be read, but a single value is limited, since it must fit in memory.
+// A document of any size can be read, but the size of a single value is limited, since the value must fit in memory.
 func TestValuesAreBounded(t *testing.T) {
 	head := `{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "`
 	endless := io.MultiReader(strings.NewReader(head), &repeated{text: strings.Repeat("a", 4096)})
@@ -484,7 +487,7 @@ func TestValuesAreBounded(t *testing.T) {
 	}
 }
 
-// repeated repeats a text and ends after at bytes.
+// repeated is a reader of a text that repeats, and ends after a number of bytes.
 type repeated struct {
 	text string
 	at   int

@@ -15,15 +15,16 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Events of alternating instrumented and bare steps of a model with a hundred modules. Every seventh event has a
-// mark or tag; in recordings it is every second to tenth. The time covers steps, join and rows, without decoding,
-// replay and disk. The highest resident memory is the whole process's: the events, the replay and the join.
+// BenchmarkJoin joins the events of alternating instrumented and bare steps of a model with a hundred modules. There is
+// a mark or tag for each seventh event; in recordings there is one for each second to tenth. The time covers the
+// packages steps and join and the rows, without decoding, replay and disk. The highest resident memory is that of the
+// whole process, for the events, the replay and the join.
 //
 // Batch sizes may differ from step to step, so that no two steps are exactly alike. Kernels may then take buffers
 // that depend on the size, so each step has to be matched by parts of several others.
 //
-// Ten million events may take 10 s and 2 GB on two cores, with garbage collected as often as dpsight ingest does.
-// The limit on cores keeps the collector from running on others beside it.
+// Ten million events may take 10 s and 2 GB on two cores, with garbage collected as often as dpsight ingest does. The
+// limit on cores keeps Go's garbage collector from using further cores.
 func BenchmarkJoin(b *testing.B) {
 	for _, steps := range []string{"equal", "scaled", "unequal"} {
 		for _, million := range []int{1, 10} {
@@ -34,8 +35,8 @@ func BenchmarkJoin(b *testing.B) {
 	}
 }
 
-// deepStep is a training step in which each module allocates and frees as a transformer's does. odd reports whether
-// the backward of a module takes one more temporary.
+// deepStep is a training step in which each module allocates and frees as a transformer's does. odd reports whether the
+// backward of a module needs an additional temporary.
 func deepStep(w *world, tags bool, next uint8, batch int64, odd func(module int) bool) {
 	const modules, forward, backward = 100, 3, 6
 	temporaries := func(th uint16, n int) {

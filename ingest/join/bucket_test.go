@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Blocks that a reducer makes and keeps are its buckets, from birth on. Blocks that it releases while it makes
-// buckets are not, nor blocks of a call that never ended.
+// Blocks that a DDP reducer makes and keeps are its buckets, from birth on. Blocks that it frees while it makes buckets
+// are no buckets, and neither are blocks of a call without an end mark.
 func TestBuckets(t *testing.T) {
 	w := newWorld(t)
 	make := func(done bool, body func()) {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A history of two steps, told only by the roles of stacks: each block's stack is its role.
+// The history has two steps. Only the roles of stacks show what its blocks are; a block's stack id is its role.
 func TestOwnByStack(t *testing.T) {
 	const (
 		setup     = uint32(stackrules.Setup)
@@ -99,7 +99,7 @@ func TestOwnByStack(t *testing.T) {
 	}
 }
 
-// joinByStack joins a history whose stacks are roles.
+// joinByStack joins a history whose stack ids are roles.
 func joinByStack(t *testing.T, e *schemas.EventColumns, survivors map[uint64]uint32) *Result {
 	t.Helper()
 	res, err := replay.Run(e, replay.Settings{}, nil, nil)
@@ -115,7 +115,7 @@ func joinByStack(t *testing.T, e *schemas.EventColumns, survivors map[uint64]uin
 	return joined[0]
 }
 
-// ownersOf are the owners of a history's blocks, by their addresses.
+// ownersOf returns the owners of a history's blocks, by the blocks' addresses.
 func ownersOf(joined *Result) map[uint64]schemas.Owner {
 	addresses := map[int64]uint64{}
 	for a := range joined.Allocations() {
@@ -128,8 +128,8 @@ func ownersOf(joined *Result) map[uint64]schemas.Owner {
 	return owners
 }
 
-// If torch records stacks only for its list of blocks, events without a stack have no owner, and blocks that live
-// on have theirs.
+// If torch records stacks only for its list of blocks, blocks whose events have no stack stay without an owner, and
+// blocks in the list get their owners.
 func TestOwnByStackOfTheList(t *testing.T) {
 	var e schemas.EventColumns
 	const first, second = 1 << 20, 1<<20 + 1024
@@ -146,8 +146,8 @@ func TestOwnByStackOfTheList(t *testing.T) {
 	}
 }
 
-// If no backward pass is recorded, autograd keeps the blocks that others than the modules release. The event of the
-// snapshot itself has no stack and is no backward pass.
+// If no backward pass is recorded, a block is an activation if other code than a module's call frees it. The event of
+// taking the snapshot has no stack, and does not count as a backward pass.
 func TestOwnByStackOfAForward(t *testing.T) {
 	var e schemas.EventColumns
 	const kept, temporary, saved = 1 << 20, 1<<20 + 1024, 1<<20 + 2048

@@ -11,11 +11,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A training step of one linear layer, reduced to four blocks of memory. The agent's marks say when forward,
-// backward and the update ran, and each event of the allocator carries the number of the mark before it. Two tags
-// say which tensors lie at which address. The purpose of the other two blocks follows from when they were made and
-// freed. Block 3 has two owners, one after the other: it flows through backward until autograd hands it over as the
-// weight's gradient.
+// The example joins a training step of one linear layer, reduced to four blocks of memory. The agent's marks say when
+// forward, backward and the update ran, and each event of the allocator carries the number of the mark before it. Two
+// tags say which tensors lie at which address. The categories of the other two blocks follow from the moments at which
+// they were made and freed. Block 3 has two owners, one after the other: it is a gradient inside backward until
+// autograd hands it over as the weight's gradient.
 func Example() {
 	const recorded = spool.FlagInstrumented | spool.FlagRecording
 	marks := []spool.Mark{

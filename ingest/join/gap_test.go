@@ -10,10 +10,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// unrecorded plays the time between two windows: marks without events, then the allocator's own list.
+// unrecorded simulates the time between two windows: marks without events, then the allocator's own list of blocks.
 func (w *world) unrecorded(body func()) { w.unrecordedAfter(func() {}, body) }
 
-// unrecordedAfter is the same, and what other threads do between the last drain of a window and the mark that ends it.
+// unrecordedAfter is [world.unrecorded], and also simulates other threads between a window's last drain and the mark
+// that ends the window.
 func (w *world) unrecordedAfter(closing, body func()) {
 	drain := func(reason string, recorded bool) {
 		w.drains = append(w.drains, schemas.Checkpoint{K: int64(len(w.marks)), Reason: reason, Recorded: recorded})
@@ -30,8 +31,8 @@ func (w *world) unrecordedAfter(closing, body func()) {
 	w.mode(instrumented)
 }
 
-// lost plays what other threads do between a drain's snapshot and the emptying of the history, and what mends it:
-// another drain, with the allocator's own list.
+// lost simulates other threads between a drain's snapshot and the clearing of the history, so that events are lost.
+// Then it simulates the next drain, which has the allocator's own list.
 func (w *world) lost(body func()) {
 	closed := w.mark(main, spool.DrainBegin, 0, 1)
 	w.drains = append(w.drains, schemas.Checkpoint{K: int64(closed), Reason: "step", Recorded: true})
@@ -74,8 +75,8 @@ func (w *world) gap(closed uint32, body func()) {
 	w.gaps = append(w.gaps, replay.Gap{Seq: seq, List: list})
 }
 
-// After a gap, weights and state keep their categories and tags still bind. Blocks allocated in the gap are
-// untraced until a tag names them.
+// After a gap, weights and optimizer state keep their categories, and tags still find their blocks. Blocks that were
+// allocated in the gap are untraced until a tag names them.
 func TestGap(t *testing.T) {
 	w := trained(t, instrumented)
 	trainStep(w, false, true, 0)
@@ -139,8 +140,9 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// A module's time is its own. An interval belongs to the innermost call at its beginning. In backward it belongs to
-// the enclosing call if no backward of its own begins. The times sum to the phases' times.
+// A module's time excludes the modules that it calls. An interval belongs to the innermost call at its beginning. In
+// backward it belongs to the enclosing module's backward if no inner module's backward is running. The times sum to the
+// phases' times.
 func TestModuleTimes(t *testing.T) {
 	w := newWorld(t)
 	trainOn := func(mode uint8) {
@@ -205,8 +207,8 @@ func TestModuleTimes(t *testing.T) {
 	}
 }
 
-// A block that another thread tagged and released while events were lost is not ambiguous, even if another block is
-// at its address now: it is unknown.
+// If another thread tagged and released a block while events were lost, the tag does not count as ambiguous, even if
+// another block is at the same address now. The block is unknown.
 func TestTagInLostGap(t *testing.T) {
 	const other = uint16(2)
 	w := trained(t, instrumented)
@@ -227,9 +229,9 @@ func TestTagInLostGap(t *testing.T) {
 	}
 }
 
-// The same holds for a block whose address was never recorded, among the first events of a device or between the
-// last drain of a window and the mark that ends it: the block came and went without an event. It does not hold for
-// a tag made before or after.
+// A tag does not count as unbound if its block was allocated and freed while events were lost: among the first events
+// of a device, or between the last drain of a window and the mark that ends it. A tag that was made before or after
+// counts.
 func TestTagOfUnseenBlockInLostGap(t *testing.T) {
 	const other = uint16(2)
 	unseen := func(w *world) {

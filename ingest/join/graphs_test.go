@@ -17,7 +17,7 @@ func (w *world) update() {
 	})
 }
 
-// An untagged block that forward left is an activation as long as a graph exists that could hold it.
+// An untagged block that outlives forward is an activation as long as a graph exists that could hold it.
 func TestNoActivationWithoutAGraph(t *testing.T) {
 	w := newWorld(t)
 	w.forward(func() { w.alloc(main, "kept", 3*mib); w.alloc(main, "dies", 3*mib); w.alloc(main, "generator", 3*mib) })
@@ -44,7 +44,7 @@ func TestNoActivationWithoutAGraph(t *testing.T) {
 	})
 }
 
-// Autograd and hooks hold what existed before forward only from forward on, in every step.
+// Autograd and hooks hold a tensor that existed before forward only from forward on, in each step.
 func TestNothingIsHeldBeforeForward(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "weights", 3*mib)
@@ -77,8 +77,8 @@ func TestNothingIsHeldBeforeForward(t *testing.T) {
 	})
 }
 
-// A plain attribute of a module is known by its tag: in instrumented steps from birth, since what the graph held is
-// known; in bare steps from the graph's end.
+// A plain attribute of a module is known by its tag. In instrumented steps it is known from birth, since it is known
+// what the graph held. In bare steps it is known from the end of the graph.
 func TestHeldByAnAttribute(t *testing.T) {
 	w := newWorld(t)
 	for _, mode := range []uint8{bareMode, instrumented} {
@@ -109,7 +109,8 @@ func TestHeldByAnAttribute(t *testing.T) {
 	})
 }
 
-// A batch made in an instrumented step for a bare one is known by the batch that a bare step made.
+// A batch that an instrumented step made for a bare step is recognised by the corresponding batch that a bare step made
+// for an instrumented step.
 func TestBatchesMadeAhead(t *testing.T) {
 	for _, varies := range []bool{false, true} {
 		w := newWorld(t)
@@ -144,8 +145,8 @@ func TestBatchesMadeAhead(t *testing.T) {
 	}
 }
 
-// If most steps are bare, a batch is made in a bare step for a bare step. A batch that is used in the step that
-// made it is not prefetched. The batch that an unmatched step makes stays unknown.
+// If most steps are bare, a batch is mostly made in a bare step for another bare step. A batch that is used in the step
+// that made it is not prefetched. The batch of a step without a match stays unknown.
 func TestBatchesMadeAheadInBareSteps(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		w := newWorld(t)
@@ -218,7 +219,8 @@ func TestBatchesMadeAheadInBareSteps(t *testing.T) {
 	}
 }
 
-// A result is the model's until the pass of its next call is over, whatever other models are called in between.
+// A result counts as the model's output until the pass of the model's next call has ended, even if other models are
+// called in between.
 func TestKeptFrom(t *testing.T) {
 	c := &Context{span: make([]int32, 50), thread: make([]uint16, 50), groupEnd: []uint32{20, 30, 40},
 		rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{Group: 0}, {Group: 1}, {Group: 2}}}, Marks: []spool.Mark{
@@ -242,8 +244,8 @@ func TestKeptFrom(t *testing.T) {
 	}
 }
 
-// An owner that received a result has it no longer than the model. Owners that took it in later, and the script's
-// statements, stay.
+// An owner that received a result holds it as long as the owner outputs does. Owners that begin to hold it later, and
+// tags of the script, stay.
 func TestGiveResults(t *testing.T) {
 	g := &graphs{f: &facts{context: &Context{span: make([]int32, 3), thread: make([]uint16, 3), groupEnd: []uint32{2},
 		rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{}}}}}, marks: &positions{before: []int32{0, 100, 200}}},

@@ -9,8 +9,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A look names blocks by their addresses. Blocks that a complete look at a step's end does not name are kept by C++
-// only, unless their category says who keeps them. For a model, a look reports only an exception that keeps it.
+// A search for holders names blocks by their addresses. If a complete search at a step's end does not name a block,
+// only C++ keeps it, unless its category says what keeps it. For a model, a search reports only an exception that keeps
+// it.
 func TestHolders(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "weight", 3*mib)

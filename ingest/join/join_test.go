@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// trainStep is one DP-SGD step with one layer. Without tags it is a bare step. next is the mode of what follows its
-// update.
+// trainStep simulates one DP-SGD step with one layer. Without tags it is a bare step. next is the mode of the part that
+// follows the step's update.
 func trainStep(w *world, first, tags bool, next uint8) {
 	tag := func(th uint16, kind spool.TagKind, names ...string) {
 		if tags {
@@ -96,7 +96,7 @@ const (
 	bareMode     = spool.FlagRecording
 )
 
-// trained returns a world after set-up and a first step. next is the mode of what follows.
+// trained returns a world after set-up and a first step. next is the mode of the following step.
 func trained(t *testing.T, next uint8) *world {
 	w := newWorld(t)
 	w.span(spool.PhaseBegin, main, uint64(w.name("setup.model")), func() {
@@ -140,7 +140,7 @@ func TestCategories(t *testing.T) {
 	})
 }
 
-// Without a tag, lifetimes give less specific categories, with the evidence that they rest on.
+// Without tags, the lives of blocks give less specific categories, with evidence by lifetime or by phase.
 func TestLifetimes(t *testing.T) {
 	w := trained(t, instrumented)
 	w.tags = nil
@@ -158,9 +158,9 @@ func TestLifetimes(t *testing.T) {
 	})
 }
 
-// A bare step's blocks take the categories of their matches in an instrumented step, as far as that step could see.
-// If a step resembles no other, a block that outlives backward is other, and a block that ends in it may have been
-// a hook's.
+// The blocks of a bare step take the categories of their matches in an instrumented step, as far as that step's tags
+// show them. In a step without a match, a block that outlives backward is other, and a block that is freed in backward
+// may have belonged to a hook.
 func TestMatches(t *testing.T) {
 	for _, more := range []int{0, 1, 40} {
 		w := trained(t, instrumented)
@@ -202,7 +202,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// A per-sample gradient that a bare step like no other made is known from its birth on by the tag of the step after it.
+// If a bare step without a match makes a per-sample gradient, the gradient is known from its birth on, by a tag of the
+// next step.
 func TestPerSampleGradientOfAnUnmatchedStep(t *testing.T) {
 	w := trained(t, bareMode)
 	for range 40 {
@@ -230,8 +231,8 @@ func TestPerSampleGradientOfAnUnmatchedStep(t *testing.T) {
 	})
 }
 
-// torch 2.15 takes a workspace for each call. In a recording with a workspace that stays, such a block is a
-// temporary.
+// torch 2.15 allocates a workspace for each call. In a recording in which a workspace stays, a block of that size that
+// one call frees is a temporary.
 func TestWorkspaceOfOneCall(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		w := newWorld(t)
@@ -277,7 +278,7 @@ func TestOnlyABareStepReachesThePeak(t *testing.T) {
 	}
 }
 
-// A tag names the only life of its address that it can mean, or none.
+// A tag binds to the only allocation at its address that it can mean, or to none.
 func TestBinding(t *testing.T) {
 	t.Run("an address used again", func(t *testing.T) {
 		w := newWorld(t)
@@ -302,7 +303,7 @@ func TestBinding(t *testing.T) {
 		w := newWorld(t)
 		w.alloc(main, "a", 4*kib)
 		w.tag(main, spool.TagInput, "a")
-		// The engine's thread uses the address again while the main thread makes no event.
+		// The engine's thread reuses the address while the main thread has no events.
 		w.mark(engine, spool.Engine, 0, 0)
 		w.drop(engine, "a")
 		w.alloc(engine, "b", 4*kib)
@@ -416,7 +417,7 @@ func TestUserTags(t *testing.T) {
 	}
 }
 
-// A hook's activations that autograd holds too have two owners, and count as activations while both hold.
+// If both a hook and autograd hold a block, it has two owners, and counts as activations while both hold it.
 func TestShared(t *testing.T) {
 	w := trained(t, instrumented)
 	j := w.join()
@@ -436,8 +437,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// When autograd lets go of an activation that a hook still holds, the activation changes its category at that
-// event. If autograd's release within backward is not seen, it changes at the end of the run that gives up the
+// When autograd releases an activation that a hook still holds, the block changes its category at that event. If the
+// recording does not show autograd's release within backward, the category changes at the end of the run that frees the
 // graph.
 func TestHookOutlivesAutograd(t *testing.T) {
 	w := newWorld(t)
@@ -474,8 +475,8 @@ func TestHookOutlivesAutograd(t *testing.T) {
 	})
 }
 
-// What hooks hold in a forward pass without a backward belongs to autograd too, by phase. A backward that begins
-// shows what autograd holds, and then nothing is assumed.
+// Blocks that hooks hold in a forward pass without a backward also belong to autograd, by phase. If a backward begins,
+// the recording shows what autograd holds, and the join assumes nothing.
 func TestUnfinishedForward(t *testing.T) {
 	for _, c := range []struct {
 		begins bool
@@ -536,7 +537,8 @@ func TestModulesOfBlocks(t *testing.T) {
 		w.alloc(engine, "d0", 3*mib)
 	})
 	w.span(spool.OptimizerBegin, main, 1, func() {})
-	// In a bare run the engine makes no marks. Its last mark is from another phase and says nothing about modules.
+	// In a bare step the engine's thread makes no marks. Its last mark is from another phase and does not show the
+	// module.
 	w.forward(func() {})
 	w.mark(main, spool.BackwardBegin, spool.FlagAccumulate, 1)
 	w.event(main, schemas.ActionSnapshot, 0, 0)
@@ -611,8 +613,8 @@ func TestDrainsAreNotTimed(t *testing.T) {
 	}
 }
 
-// A step whose forward and backward no event could be recorded in was captured into a CUDA graph: what passes around
-// the capture is not its time.
+// If no CUDA event could be recorded in a step's forward and backward, a CUDA graph captured the step. The time around
+// the capture is not the step's time.
 func TestACapturedStepIsNotTimed(t *testing.T) {
 	w := newWorld(t)
 	var begins []uint32
@@ -628,7 +630,7 @@ func TestACapturedStepIsNotTimed(t *testing.T) {
 		for k := begins[0]; k < begins[1]; k++ {
 			r.Intervals = append(r.Intervals, spool.Interval{BeginK: k, EndK: k + 1, NS: 100})
 		}
-		// from the end of its optimizer's step on
+		// This interval begins at the end of the step's optimizer.
 		r.Intervals = append(r.Intervals, spool.Interval{BeginK: end - 1, EndK: end, NS: 7})
 	})
 	captured := schemas.Captured(j.Phases())
@@ -638,7 +640,7 @@ func TestACapturedStepIsNotTimed(t *testing.T) {
 	}
 }
 
-// Every byte has an owner at every moment, whatever the events.
+// For any events, each byte has an owner at each moment.
 func TestEveryByteHasAnOwner(t *testing.T) {
 	kinds := []spool.TagKind{spool.TagParameter, spool.TagGradient, spool.TagSavedTensor, spool.TagHookActivation,
 		spool.TagGradSample,
@@ -710,7 +712,8 @@ func TestWorkspaces(t *testing.T) {
 	}
 }
 
-// A tensor that the graphs of two steps save is held twice, and never by both.
+// If the graphs of two steps save a tensor one after the other, it has autograd as an owner twice, and not for
+// overlapping times.
 func TestHeldOnceMore(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "noise", 4*kib)
@@ -736,17 +739,17 @@ func TestHeldOnceMore(t *testing.T) {
 	checkOwners(t, j)
 }
 
-// The tensor that a loss compares with is an input from birth to death, even while no graph holds it. A constant
-// that another node saved is not, and neither is what forward made. The name by which the script keeps it changes
-// nothing.
+// The tensor that a loss compares with is an input from birth to death, even while no graph holds it. A constant that
+// another node saved is no input, and neither is a block that forward made. A name by which the script keeps the target
+// changes nothing.
 func TestTargets(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		targets(t, named)
 	}
 }
 
-// The user's name for a loss's target takes precedence over the rule, also in bare steps, and whether the script's
-// own name for it was seen before or after.
+// A user's tag for a loss's target takes precedence over the rule, also in bare steps. This holds whether the agent saw
+// the script's name for the target before or after the tag.
 func TestTargetsOfTheUser(t *testing.T) {
 	for _, kinds := range [][]spool.TagKind{{spool.TagUser}, {spool.TagHeld, spool.TagUser},
 		{spool.TagUser, spool.TagHeld}} {
@@ -798,8 +801,8 @@ func TestTargetsOfTheUser(t *testing.T) {
 	}
 }
 
-// A model that is no module has no visible forward pass: its output, which the loss compares with the target, is
-// also made outside every pass.
+// If a model is no module, its forward pass has no marks. So its output, which the loss compares with the target, is
+// also made outside all passes.
 func TestNoTargetsWithoutCalls(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "logits", 3*mib)

@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Threads keep their last line. It says nothing about their requests once lines are no longer followed. If the
-// agent does not say when lines are followed, they are in instrumented steps. Bare steps have the lines of their
-// matches.
+// Once the agent has stopped following lines, the last line of a thread says nothing about the thread's requests. If
+// the journal does not say when lines were followed, they were followed in instrumented steps. Blocks of bare steps
+// have the lines of their matches.
 func TestLinesOfTimesInWhichTheyAreFollowed(t *testing.T) {
 	const on = instrumented | spool.FlagLines
 	for name, c := range map[string]struct {

@@ -15,7 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Each rule has a test of its own, TestRule and its name, that applies it. doc.go names it in its place.
+// Each rule has a test that applies it, named TestRule followed by the rule's name. doc.go lists the rules in the same
+// order.
 func TestRules(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "rulelist_test.go", nil, 0)
 	if err != nil {
@@ -61,7 +62,7 @@ func applies(file *ast.File, test, rule string) bool {
 	return called
 }
 
-// made is a time of an allocation that was made at event 10, in a phase of the first step.
+// made returns a part of the life of an allocation that was made at event 10, in a phase of the first step.
 func made(in family, with ...func(*unowned)) *unowned {
 	u := &unowned{Alloc: &replay.Alloc{AllocSeq: 10}, birth: &birth{}, span: &steps.Span{}, family: in,
 		begin: 10, end: never}
@@ -107,8 +108,8 @@ func TestRuleBucketOfGradients(t *testing.T) {
 	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
 }
 
-// forwardRules returns rules for a device whose events lie in the forward pass of one step. The allocations are
-// made by the events, in order, and none is ever freed. The allocation tagged has an owner by tag.
+// forwardRules returns rules for a device whose events lie in the forward pass of one step. The events make the
+// allocations, in order, and free none. The allocation with index tagged has an owner by tag.
 func forwardRules(tagged int, actions []schemas.Action, sizes []int64) *rules {
 	result := &steps.Result{Spans: []steps.Span{{Under: schemas.PhaseForward}},
 		Steps: []steps.Step{{EndK: 1, Recorded: true, Instrumented: true}}}
@@ -120,7 +121,7 @@ func forwardRules(tagged int, actions []schemas.Action, sizes []int64) *rules {
 		f.allocs = append(f.allocs, replay.Alloc{Address: uint64(i), Requested: sizes[i], AllocSeq: int64(i) + 1})
 	}
 	n := int32(len(actions))
-	// The step's last event comes after the last allocation: a block that is never freed outlives the step.
+	// The step's last event comes after the last allocation, so a block that is not freed outlives the step.
 	f.marks, f.actions = &positions{before: []int32{0, n + 1}, events: int64(n) + 2}, events.Action
 	f.device, f.births = Device{Events: events}, make([]birth, n)
 	owned := listsOf(int(n), 1, func(all []owner, alloc int) []owner {
@@ -146,7 +147,7 @@ func TestRuleUntracedBlock(t *testing.T) {
 func TestRuleLibraryWorkspace(t *testing.T) {
 	alloc := schemas.ActionAlloc
 	r := forwardRules(0, []schemas.Action{alloc, alloc, alloc, alloc}, []int64{32 * mib, 32 * mib, 32 * mib, 3 * mib})
-	// The first has an owner. The second is its thread's workspace, so the third is not one.
+	// The first allocation has an owner. The second is the workspace of its thread, so the third is no workspace.
 	for alloc, want := range []string{"", "workspace/lifetime", "", ""} {
 		u := r.about(alloc, nil)
 		u.whole = true
@@ -159,7 +160,7 @@ func TestRuleLibraryWorkspace(t *testing.T) {
 func TestRuleCastOfWeight(t *testing.T) {
 	alloc := schemas.ActionAlloc
 	r := forwardRules(-1, []schemas.Action{alloc, alloc, alloc, alloc, alloc}, make([]int64, 5))
-	// The first is freed while autocast lets go of its casts, the second after that.
+	// The first allocation is freed while autocast releases its casts, and the second afterwards.
 	r.f.device.Events.Mark[3] = 1
 	r.f.context.dropping = map[uint32]bool{1: true}
 	r.f.allocs[0].FreeRequestedSeq, r.f.allocs[1].FreeRequestedSeq = 4, 5
@@ -234,7 +235,7 @@ func TestRuleActivation(t *testing.T) {
 		}
 		expect(t, activation, r, made(in, inside), "")
 	}
-	// Autograd held it, and released it.
+	// Autograd held the block, and released it.
 	expect(t, activation, r, made(forwardFamily, func(u *unowned) { u.begin = 60 }), "script/phase")
 	expect(t, activation, r, made(evalFamily), "")
 	r.phaseEnd[0] = 100 // the recording ends in forward
@@ -262,7 +263,7 @@ func TestRuleBornInUpdate(t *testing.T) {
 	expect(t, bornInUpdate, r, made(updateFamily, in(0, 0)), "optimizer_state/lifetime")
 	expect(t, bornInUpdate, r, made(updateFamily, in(1, 61)), "optimizer_state/lifetime")
 	expect(t, bornInUpdate, r, made(updateFamily, in(1, 60)), "optimizer_temporaries/phase")
-	// No step follows that it outlives.
+	// No further step follows that the block could outlive.
 	expect(t, bornInUpdate, r, made(updateFamily, in(2, 0)), "optimizer_temporaries/phase")
 	expect(t, bornInUpdate, r, made(forwardFamily, inside), "")
 	r.private = true

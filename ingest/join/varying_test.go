@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// varyingStep is one DP-SGD step of a net with several layers. Batches differ in size and are split into physical
-// ones. odd adds what only some batches need: a buffer for a reduction in each layer whose bit is set.
+// varyingStep is one DP-SGD step of a net with several layers. Batches differ in size and are divided into physical
+// batches. odd adds blocks that only some batches need: a buffer for a reduction in each layer whose bit is set.
 type varyingStep struct {
 	batches []int64
 	odd     uint
@@ -132,7 +132,7 @@ func (s varyingStep) play(w *world) {
 	}
 }
 
-// varying plays steps; bare[i] is true if step i has no tags.
+// varying simulates steps and joins them. bare(i) is true if step i has no tags.
 func varying(t *testing.T, steps []varyingStep, bare func(i int) bool) *Result {
 	w := newWorld(t)
 	for i, s := range steps {
@@ -173,8 +173,7 @@ func differing(t *testing.T, got, want *Result) (differ, all int, example string
 
 func everySecond(i int) bool { return i > 2 && i%2 == 1 }
 
-// Every block of a bare step has the same category as when all steps have tags, at every event, whatever the size
-// of its batch.
+// At each event, all blocks of a bare step have the same category as when all steps have tags, for any batch size.
 func TestScaledSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 1))
 	for range 30 {
@@ -195,7 +194,8 @@ func TestScaledSteps(t *testing.T) {
 	}
 }
 
-// The same holds if a logical batch has more or fewer physical ones than any other.
+// Blocks of bare steps also have the right categories if a logical batch has more or fewer physical batches than any
+// other.
 func TestMatchesOfOtherNumbersOfUnits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 2))
 	for range 30 {
@@ -219,7 +219,7 @@ func TestMatchesOfOtherNumbersOfUnits(t *testing.T) {
 }
 
 // If kernels take buffers that depend on the size, the blocks between them are still matched. A buffer that no step
-// with tags has may stay unmatched, and is then known only by the rules.
+// with tags has may stay without a match. Its category then comes only from the rules.
 func TestMatchesOfUnequalSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
 	parts := false
@@ -242,7 +242,8 @@ func TestMatchesOfUnequalSteps(t *testing.T) {
 	}
 }
 
-// A step that shares too little to be taken hides nothing from one that shares enough.
+// A step that shares too few allocations is not used, and does not keep a step that shares enough from supplying
+// matches.
 func TestMatchesBesideStepsThatShareLittle(t *testing.T) {
 	w := newWorld(t)
 	temporaries := func(th uint16, n int) {

@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// captured plays a warm-up step and a step that a CUDA graph captures on its own stream, each with a product in
-// forward and one in backward. In the captured step's forward it calls before just before the first product, and
-// after just after it.
+// captured simulates a warm-up step and a step that a CUDA graph captures on a separate stream. Each has a matrix
+// product in forward and one in backward. In the captured step's forward, captured calls before and after just before
+// and just after the first product.
 func captured(t *testing.T, before, after func(*world)) (*world, *Result) {
 	w := newWorld(t)
 	w.alloc(main, "weights", 3*mib)
@@ -52,7 +52,7 @@ func captured(t *testing.T, before, after func(*world)) (*world, *Result) {
 	return w, w.join()
 }
 
-// The stream of a graph's capture has workspaces of its own, in the one step that is captured.
+// The stream on which a CUDA graph is captured has separate workspaces, in the one step that is captured.
 func TestWorkspacesOfACapture(t *testing.T) {
 	w, j := captured(t, func(*world) {}, func(*world) {})
 	for life := range 2 {
@@ -63,8 +63,8 @@ func TestWorkspacesOfACapture(t *testing.T) {
 	}
 }
 
-// A tensor that a script keeps is no workspace, whatever its size: before the product or after it, in the place of
-// the workspace itself, with or without a tag.
+// A tensor that a script keeps is no workspace, even if it has the size of one: before or after the product, or in
+// place of the workspace, with or without a tag.
 func TestKeptTensorIsNoWorkspace(t *testing.T) {
 	plant := func(names ...string) func(*world) {
 		return func(w *world) {
@@ -90,8 +90,7 @@ func TestKeptTensorIsNoWorkspace(t *testing.T) {
 	}
 }
 
-// Of the blocks of the first step that have a workspace's size and stay, one for each thread and stream is a
-// workspace.
+// Of the first step's blocks that have a workspace's size and stay, only one for each thread and stream is a workspace.
 func TestOneWorkspaceOfAThreadAndStream(t *testing.T) {
 	w := newWorld(t)
 	for step := range 2 {

@@ -15,8 +15,8 @@ const (
 	mib = int64(1) << 20
 )
 
-// world plays a training script with its agent: marks, tags and allocator events in the order in which they happen.
-// Its allocator gives each block the first free segment that is large enough, so addresses are reused.
+// world simulates a training script with its agent: it makes marks, tags and allocator events in the order in which
+// they happen. Its allocator gives each block the first free segment that is large enough, so addresses are reused.
 type world struct {
 	t      *testing.T
 	marks  []spool.Mark
@@ -207,8 +207,8 @@ func (w *world) category(j *Result, name string, n int, label string) string {
 	return "no such block"
 }
 
-// expectation says under what a name's block counts at a label: "gradients/tagged". A name that is used several
-// times has as many lives, from 0; lastLife is the last.
+// expectation says under which category and with which evidence a name's block counts at a label: "gradients/tagged".
+// If a name is used several times, its lives are numbered from 0; lastLife is the last.
 type expectation struct {
 	name        string
 	life        int
@@ -230,7 +230,7 @@ func (w *world) expect(j *Result, all []expectation) {
 	}
 }
 
-// ownerAt is the owner that an allocation counts under just after event seq, or nil.
+// ownerAt returns the owner under which an allocation counts just after event seq, or nil.
 func ownerAt(j *Result, alloc int, seq int64) *owner {
 	for i, o := range j.owners.of(alloc) {
 		if o.begin <= seq && seq < endOf(o.end) {
@@ -240,7 +240,7 @@ func ownerAt(j *Result, alloc int, seq int64) *owner {
 	return nil
 }
 
-// categoryAt returns the category of that owner; other if there is none.
+// categoryAt returns the category under which an allocation counts just after event seq; other if it has no owner.
 func categoryAt(j *Result, alloc int, seq int64) categoryIndex {
 	if o := ownerAt(j, alloc, seq); o != nil {
 		return o.category
@@ -248,8 +248,8 @@ func categoryAt(j *Result, alloc int, seq int64) categoryIndex {
 	return other
 }
 
-// checkOwners checks what every join must guarantee: every moment of every life has an owner, no ownership exceeds
-// its life, and at every event the blocks under their categories sum to what is allocated.
+// checkOwners checks properties that each join must have: each moment of each life has an owner, no owner holds a block
+// beyond its life, and at each event the blocks under their categories sum to the allocated bytes.
 func checkOwners(t *testing.T, j *Result) {
 	t.Helper()
 	lives := j.facts.device.Replay.Allocs

@@ -11,15 +11,15 @@ import (
 // unlabelled returns a model's root module as the agent writes it if no model before it has the same names.
 func unlabelled(class string) spool.ModuleInfo { return spool.ModuleInfo{Class: class, First: true} }
 
-// labelled is the root module of a model that the agent labelled.
+// labelled returns the root module of a model that the agent labelled.
 func labelled(label, class string) spool.ModuleInfo {
 	return spool.ModuleInfo{Path: label, Class: class, First: true}
 }
 
-// part is a module of the model before it.
+// part returns a module that belongs to the model before it.
 func part(path string) spool.ModuleInfo { return spool.ModuleInfo{Path: path, Class: "Linear"} }
 
-// encoder is a part that is called like its class.
+// encoder returns a part whose path equals its class.
 func encoder() spool.ModuleInfo { return spool.ModuleInfo{Path: "Encoder", Class: "Encoder"} }
 
 func withParameters(root spool.ModuleInfo) spool.ModuleInfo {
@@ -27,7 +27,8 @@ func withParameters(root spool.ModuleInfo) spool.ModuleInfo {
 	return root
 }
 
-// Models with the same names get their classes as labels, the one that was called first too. Others keep their names.
+// Models with the same names get their classes as labels, including the model that was called first. All other models
+// keep their names.
 func TestDisambiguate(t *testing.T) {
 	for name, c := range map[string]struct {
 		modules []spool.ModuleInfo
@@ -163,8 +164,8 @@ func TestDisambiguate(t *testing.T) {
 	}
 }
 
-// journal has the given modules, and for each name tags of the agent's and one of the script's own. The agent writes
-// some modules again.
+// journal returns a journal with the given modules and, for each name, tags of the agent and a tag of the script. It
+// has some modules twice, as the agent writes them.
 func journal(modules []spool.ModuleInfo, names []string) *spool.Journal {
 	j := &spool.Journal{Names: map[uint32]string{}}
 	for i, m := range modules {
@@ -184,13 +185,13 @@ func journal(modules []spool.ModuleInfo, names []string) *spool.Journal {
 	return j
 }
 
-// gan is the two halves of a GAN.
+// gan returns the modules of the two models of a GAN.
 func gan() []spool.ModuleInfo {
 	return []spool.ModuleInfo{unlabelled("Discriminator"), part("main"), labelled("Generator", "Generator"),
 		part("Generator.main")}
 }
 
-// twins are two models of one class.
+// twins returns the modules of two models of the same class.
 func twins() []spool.ModuleInfo {
 	return []spool.ModuleInfo{unlabelled("Net"), part("up"), labelled("Net", "Net"), part("Net.up")}
 }

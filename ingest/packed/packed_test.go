@@ -49,7 +49,7 @@ func xzPacked(t testing.TB, p []byte) []byte {
 	return through(t, p, func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) })
 }
 
-// bzipped is the content as Python's bz2 packs it: Go has no writer.
+// bzipped returns the content as compressed by Python's bz2, since Go has no writer for bzip2.
 func bzipped(t testing.TB) []byte {
 	p, err := base64.StdEncoding.DecodeString(
 		"QlpoOTFBWSZTWSlPnJoAAAdRgAAQQAAuaEyAIAAxANABRphNP0jgXVi+cUrBdyRThQkClPnJoA==")
@@ -100,7 +100,7 @@ func tarOf(t testing.TB, names []string, p []byte) []byte {
 	return b.Bytes()
 }
 
-// TestList reads one content back from every kind of packing, each entry twice.
+// TestList reads the same content from each kind of packing, and reads each entry twice.
 func TestList(t *testing.T) {
 	plain := []byte(content)
 	for _, c := range []struct {
@@ -148,7 +148,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestDamaged: what cannot be unpacked is an error that names the packing.
+// TestDamaged checks that the error for a file that cannot be unpacked names the packing.
 func TestDamaged(t *testing.T) {
 	plain := []byte(strings.Repeat(content, 1000))
 	zipped, packedZstd, packedXZ := gzipped(t, plain), zstdPacked(t, plain), xzPacked(t, plain)

@@ -161,7 +161,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestLongStrings cross the window's edge.
+// TestLongStrings decodes strings that cross the end of the window.
 func TestLongStrings(t *testing.T) {
 	long := bytes.Repeat([]byte("0123456789abcdef"), 3*windowBytes/16)
 	p := []byte{opProto, 4, opBinBytes, byte(len(long)), byte(len(long) >> 8), byte(len(long) >> 16),

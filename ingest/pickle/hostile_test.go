@@ -20,7 +20,7 @@ func unwrapAll(err error) error {
 	return err
 }
 
-// TestRefusedOpcodes: pickletools' complete list of opcodes that are not plain data.
+// TestRefusedOpcodes checks that all opcodes in pickletools' list that are not plain data are refused.
 func TestRefusedOpcodes(t *testing.T) {
 	for op, name := range map[byte]string{
 		'P': "PERSID", 'Q': "BINPERSID", 'R': "REDUCE", 'b': "BUILD", 'c': "GLOBAL", 'i': "INST", 'o': "OBJ",
@@ -42,8 +42,8 @@ func TestRefusedOpcodes(t *testing.T) {
 	}
 }
 
-// TestEveryOpcodeByte: each of the 256 bytes is executed, refused by name, or reported as no opcode. On an empty
-// stack nothing panics.
+// TestEveryOpcodeByte checks that each of the 256 bytes is executed, refused by name, or reported as no opcode, and
+// that an empty stack causes no panic.
 func TestEveryOpcodeByte(t *testing.T) {
 	for op := range 256 {
 		for _, before := range []string{"", "(", "N", "](", "}(", "]\x94(", "(NN", "]N", "}NN"} {
@@ -100,7 +100,7 @@ func TestBrokenPickles(t *testing.T) {
 	}
 }
 
-// TestBombs: small inputs that ask for much are refused before they get it.
+// TestBombs checks that small inputs that would need much memory are refused before the memory is allocated.
 func TestBombs(t *testing.T) {
 	for name, c := range map[string]struct {
 		in     string
@@ -152,7 +152,7 @@ func manyStrings(n int) string {
 	return b.String()
 }
 
-// TestPromisedLengthIsNotBelieved: 16 MiB promised, a few bytes there.
+// TestPromisedLengthIsNotBelieved decodes an input that claims 16 MiB and has only a few bytes.
 func TestPromisedLengthIsNotBelieved(t *testing.T) {
 	in := "\x80\x04X\x00\x00\x00\x01" + "abc"
 	if n := allocated(func() {
@@ -176,7 +176,7 @@ func TestSharingCostsNothing(t *testing.T) {
 	}
 }
 
-// TestLinear: four times the input must not cost much more than four times the memory.
+// TestLinear checks that four times the input does not need much more than four times the memory.
 func TestLinear(t *testing.T) {
 	for name, unit := range map[string]string{"append one by one": "Na", "batches": "(NNe", "pushes": "N0"} {
 		cost := func(n int) uint64 {

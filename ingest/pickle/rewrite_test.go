@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// edited is a decoded value with its strings as edit says.
+// edited returns a decoded value with edit applied to its strings.
 func edited(v any, edit func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -23,8 +23,8 @@ func edited(v any, edit func(string) string) any {
 	return v
 }
 
-// Strings become longer and shorter, past every width of a length. Everything else stays the same, including frames
-// and shared parts.
+// Strings become longer and shorter, so that their lengths need more or fewer bytes. Everything else stays the same,
+// including frames and shared parts.
 func TestRewrite(t *testing.T) {
 	edits := map[string]func(string) string{
 		"as it was": func(s string) string { return s },
@@ -59,7 +59,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// Anything but a whole binary pickle is refused, wherever it is cut.
+// Rewrite returns an error for a pickle that is cut at any byte or that is not binary.
 func TestRewriteRefuses(t *testing.T) {
 	whole := []byte("\x80\x04\x95\x0a\x00\x00\x00\x00\x00\x00\x00]\x94(\x8c\x01a\x94Ke.")
 	whole = append(whole[:len(whole)-2], "\x07e."...)
@@ -85,7 +85,7 @@ func TestRewriteRefuses(t *testing.T) {
 	}
 }
 
-// A rewritten pickle has the same shape, whatever the bytes. With unchanged strings the bytes are the same.
+// For any bytes, a rewritten pickle has the same structure. If edit changes no string, the bytes are the same.
 func FuzzRewrite(f *testing.F) {
 	for _, s := range samples(f) {
 		if len(s.Pickle) < 4000 && s.Protocol >= 2 {

@@ -59,7 +59,8 @@ func stacks(n, kinds int) []byte {
 	return append(p, "e."...)
 }
 
-// Lists that fetch what an earlier one fetched are what they would be without that, and only new ones are built.
+// Lists that fetch the same items as an earlier list have the same content as without the shortcut, and the builder is
+// called only for new lists.
 func TestFetchedLists(t *testing.T) {
 	p := stacks(5000, 7)
 	plain, interning := &contents{}, &contents{intern: true}
@@ -78,7 +79,7 @@ func TestFetchedLists(t *testing.T) {
 		if err != nil || got.Ref() != want.Ref() || got.depth != want.depth {
 			t.Errorf("%s: %+v, want %+v, %v", name, got, want, err)
 		}
-		// Those that lie in two windows are built, too.
+		// Lists that lie in two windows are built, too.
 		if windows := len(p)/windowBytes + 1; interning.lists > 1+7+windows && name == "reader" {
 			t.Errorf("%s: %d lists were built", name, interning.lists)
 		}
@@ -121,7 +122,7 @@ func TestFetchedListsAreForgotten(t *testing.T) {
 	}
 }
 
-// A list that is still empty is filled by the next batch, whatever surrounds it.
+// A list that is still empty is filled by the next batch, in any context.
 func TestFetchesIntoEmptyLists(t *testing.T) {
 	const strings2 = "\x80\x04(\x8c\x01a\x94\x8c\x01b\x941"
 	for _, body := range []string{

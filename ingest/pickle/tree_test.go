@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// tree is a builder that keeps everything, as make.py's tagged JSON.
+// tree is a builder that keeps all containers, in the form of make.py's tagged JSON.
 type tree struct {
 	d    *Decoder
 	refs []*node
@@ -61,7 +61,8 @@ func (t *tree) value(v Value) any {
 	panic(fmt.Sprintf("value of kind %d", v.Kind()))
 }
 
-// plain expands nodes; only for values whose shared parts are few.
+// plain replaces nodes by their contents. It must only be used for values with few shared parts, since each use is
+// expanded.
 func plain(v any) any {
 	n, ok := v.(*node)
 	if !ok {

@@ -7,8 +7,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// training is a load like a training step's: a forward pass that keeps, a backward pass that frees in reverse, with
-// temporaries. The model is slow, so it runs a few steps, and the last one is repeated.
+// training returns events like those of training steps: a forward pass that keeps blocks, and a backward pass that
+// frees them in reverse, with temporaries. The model of the allocator is slow, so it runs only a few steps, and the
+// events of the last step are repeated.
 func training(events int) *schemas.EventColumns {
 	m := newModel()
 	rnd := rand.New(rand.NewPCG(3, 3))
@@ -36,7 +37,7 @@ func training(events int) *schemas.EventColumns {
 	for range 3 {
 		step()
 	}
-	// From here on a step finds the memory as the last one left it, so the same events repeat.
+	// From here on a step begins with the memory as the last step left it, so the same events repeat.
 	from := m.trace.Len()
 	step()
 	for n := m.trace.Len(); m.trace.Len() < events; {

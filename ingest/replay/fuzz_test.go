@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// decode makes events, lists and settings of any bytes, in a small address space so that they meet.
+// decode turns any bytes into events, lists and settings, in a small address space so that blocks often overlap.
 func decode(data []byte) (e schemas.EventColumns, start, final []schemas.SegmentBlock, s Settings) {
 	if len(data) > 0 {
 		s.ExpandableSegments = data[0]&1 != 0
@@ -53,7 +53,7 @@ func decode(data []byte) (e schemas.EventColumns, start, final []schemas.Segment
 	return e, start, final, s
 }
 
-// Any events give a consistent result, and never a panic.
+// For any events, the replay gives a consistent result and does not panic.
 func FuzzReplay(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for n := range 40 {
@@ -110,7 +110,8 @@ func survive(t *testing.T, e *schemas.EventColumns, start, final []schemas.Segme
 	compareUsed(res, final)
 }
 
-// Real traces with every kind of damage: events lost, doubled, swapped, changed; wrong settings.
+// The test damages real traces in several ways: events are lost, doubled, swapped or changed, or the settings are
+// wrong.
 func TestDamagedTraces(t *testing.T) {
 	for seed := range uint64(60) {
 		v := variants[seed%uint64(len(variants))]
@@ -170,7 +171,7 @@ func checkHeap(t *testing.T, h *heap) {
 	}
 }
 
-// The map against Go's own, with deletions that move entries across its end.
+// The test compares addrMap with Go's map, with deletions that move entries across the end of the table.
 func TestAddrMap(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 9))
 	m, want := newAddrMap(), map[uint64]int32{}

@@ -97,7 +97,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// A block that stays is one life; another one at its address is not.
+// A block that stays over a gap is one life; another block at the same address is another life.
 func TestGapKeepsLives(t *testing.T) {
 	a := uint64(1) << 32
 	var e schemas.EventColumns

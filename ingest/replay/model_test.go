@@ -156,7 +156,8 @@ func (m *model) growExpandable(size int64, small bool, stream uint64) *mblock {
 				continue
 			}
 			for i, b := range s.blocks {
-				// free -> unmapped, or unmapped: enough address space for the request?
+				// Check whether a free block followed by an unmapped one, or an unmapped block alone, has enough
+				// address space for the request.
 				j, room := i, int64(0)
 				for j < len(s.blocks) && (s.blocks[j].free() || !s.blocks[j].mapped) && room < size {
 					room += s.blocks[j].size
@@ -183,7 +184,7 @@ func (m *model) growExpandable(size int64, small bool, stream uint64) *mblock {
 	}
 }
 
-// mapPages maps the first n bytes of an unmapped block, in whole pages, and gives the free block that holds them.
+// mapPages maps the first n bytes of an unmapped block, in whole pages, and returns the free block that contains them.
 func (m *model) mapPages(u *mblock, n, page int64) *mblock {
 	n = min((n+page-1)/page*page, u.size)
 	s := u.seg
@@ -199,7 +200,7 @@ func (m *model) mapPages(u *mblock, n, page int64) *mblock {
 	return b
 }
 
-// merge joins a block with free (or unmapped) neighbours of its kind and gives the result.
+// merge joins a free (or unmapped) block with neighbours of the same kind and returns the resulting block.
 func (m *model) merge(b *mblock) *mblock {
 	s := b.seg
 	same := func(c *mblock) bool { return c.mapped == b.mapped && !c.used && !c.pending }
@@ -237,7 +238,7 @@ func (m *model) complete(b *mblock) {
 	m.merge(b)
 }
 
-// emptyCache gives back whole free segments, and whole pages of expandable ones.
+// emptyCache releases segments that are entirely free, and free pages of expandable segments.
 func (m *model) emptyCache() {
 	var left []*mseg
 	for _, s := range m.segments {
@@ -290,7 +291,7 @@ func (m *model) unmapPages(s *mseg) {
 	}
 }
 
-// list is the allocator's own list as torch reports it: one segment a contiguous mapped run.
+// list returns the allocator's own list in torch's form, with one segment for each contiguous mapped range.
 func (m *model) list() []schemas.SegmentBlock {
 	var rows []schemas.SegmentBlock
 	for _, s := range m.segments {
@@ -327,7 +328,7 @@ func (m *model) list() []schemas.SegmentBlock {
 	return rows
 }
 
-// run does n random things, keeping about live blocks.
+// run makes n random allocations and frees, with about live blocks at any time.
 func (m *model) run(rnd *rand.Rand, n, live int, streams uint64, each func()) {
 	var held, pending []*mblock
 	take := func(list *[]*mblock) *mblock {
@@ -339,7 +340,7 @@ func (m *model) run(rnd *rand.Rand, n, live int, streams uint64, each func()) {
 	for range n {
 		switch p := rnd.IntN(1000); {
 		case p < 3:
-			// release_cached_blocks waits for the other streams first
+			// torch's release_cached_blocks first waits for all other streams.
 			for len(pending) > 0 {
 				m.complete(take(&pending))
 			}

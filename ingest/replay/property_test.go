@@ -32,7 +32,8 @@ var variants = []variant{
 		model: func(m *model) { m.expandable, m.divisions = true, [16]int64{4, 4, 4, 4, 4, 4} }},
 }
 
-// simulate runs the model: in a private pool for the middle third, as a CUDA graph's capture is.
+// simulate runs the model. In the middle third, allocations go to a private pool, as during the capture of a CUDA
+// graph.
 func (v *variant) simulate(seed uint64, n, live int, each func(*model)) *model {
 	m := newModel()
 	if v.model != nil {
@@ -61,7 +62,8 @@ func every(n int) []int64 {
 	return at
 }
 
-// Replay has the model's blocks, counters and peaks after every event, and the model's own list at the end.
+// After each event, the replay has the same blocks, counters and peaks as the model, and at the end the same list of
+// blocks.
 func TestReplayEqualsModel(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
@@ -109,7 +111,7 @@ func TestReplayEqualsModel(t *testing.T) {
 	}
 }
 
-// checkResult checks what must hold for the result of any trace.
+// checkResult checks properties that the result of any trace must have.
 func checkResult(t *testing.T, res *Result, e *schemas.EventColumns) {
 	t.Helper()
 	n := int64(e.Len())
@@ -177,7 +179,7 @@ func tail(m *model, n int) *schemas.EventColumns {
 	return chunkOf(&m.trace, int64(n), int64(m.trace.Len()))
 }
 
-// With the allocator's own list of the moment when recording began, a late recording is exact.
+// With the allocator's own list from the moment at which recording began, the replay of a late recording is exact.
 func TestLateRecordingWithStart(t *testing.T) {
 	for _, v := range variants {
 		var start []schemas.SegmentBlock
@@ -264,7 +266,7 @@ func TestCompareInTheMiddle(t *testing.T) {
 	}
 }
 
-// A recording that lost events says so, and never goes on as if it were whole.
+// If a recording lost events, the replay reports it, and does not continue as if the recording were complete.
 func TestLostEventsAreSeen(t *testing.T) {
 	v := variants[0]
 	m := v.simulate(2, 2500, 60, nil)
@@ -293,7 +295,7 @@ func TestLostEventsAreSeen(t *testing.T) {
 			}
 			checkResult(t, res, &e)
 			ok := res.Anomalies == (Anomalies{}) && res.Final.Exact()
-			// Without the request, the completed free tells it: only allocated is late by one event.
+			// If the request to free is lost, the completed free shows it. Only allocated changes one event too late.
 			if want := action == schemas.ActionFreeRequested; ok != want {
 				t.Errorf("%v event %d lost: exact is %v: %s", action, lost, ok, fmt.Sprint(res.Anomalies.Reason()))
 			}
@@ -301,8 +303,8 @@ func TestLostEventsAreSeen(t *testing.T) {
 	}
 }
 
-// compareUsed compares the used blocks of a replay with a list that the allocator gave at any event. Free blocks
-// follow from these and the segments, because adjacent free blocks always merge.
+// compareUsed compares the used blocks of a replay with a list of the allocator from any event. The free blocks follow
+// from the used blocks and the segments, because adjacent free blocks merge.
 func compareUsed(r *Result, list []schemas.SegmentBlock) *Comparison {
 	rows, _ := byAddress(list)
 	if len(rows) == 0 {
@@ -311,7 +313,7 @@ func compareUsed(r *Result, list []schemas.SegmentBlock) *Comparison {
 	return r.compare(rows, nil, rows[0].Seq)
 }
 
-// chunkOf is the events after from, up to and with to.
+// chunkOf returns the events after from, up to and including to.
 func chunkOf(e *schemas.EventColumns, from, to int64) *schemas.EventColumns {
 	part := e.Part(int(from), int(to))
 	return &part

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Texts about oddities of a trace use singular and plural correctly.
+// The sentences about anomalies of a trace use singular and plural correctly.
 func TestReason(t *testing.T) {
 	var one, many Anomalies
 	for _, a := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Recordings of torch's own allocator by testdata/record_mix.py, on a phantom GPU with so many bytes.
+// testdata/record_mix.py made these recordings of torch's own allocator, on a phantom GPU with the given memory.
 var recordings = []struct {
 	name string
 	what string // arguments of the script, PYTORCH_CUDA_ALLOC_CONF, device memory
@@ -31,7 +31,7 @@ var recordings = []struct {
 	{name: "torch-2.15-compile", what: "12 train compile; ; 8 GB", pending: true, pools: true},
 }
 
-// Every counter of torch at every checkpoint, and every block of its own list, to the byte.
+// The replay equals all counters of torch at each checkpoint, and all blocks of torch's own list, to the byte.
 func TestRecordedAllocator(t *testing.T) {
 	for _, rec := range recordings {
 		t.Run(rec.name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func counters(t *testing.T, name string) (out []schemas.Checkpoint) {
 	return out
 }
 
-// The same recordings joined late: requested and reserved bytes stay exact at every checkpoint.
+// If the same recordings begin late, requested and reserved bytes are still exact at each checkpoint.
 func TestRecordedAllocatorLate(t *testing.T) {
 	for _, rec := range recordings {
 		s, err := torchsnap.ReadFile(filepath.Join("testdata", rec.name+".pickle.zst"), torchsnap.Options{})

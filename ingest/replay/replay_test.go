@@ -59,7 +59,7 @@ func equal(t *testing.T, what string, got, want []int64) {
 	}
 }
 
-// Sizes worked out by hand from torch's documentation of each setting.
+// The expected sizes were computed by hand from torch's documentation of each setting.
 func TestRound(t *testing.T) {
 	var plain, four, mixed Settings
 	for i := range four.RoundupPower2Divisions {
@@ -105,8 +105,8 @@ func TestSetDivisions(t *testing.T) {
 	}
 }
 
-// A remainder of 1 MiB stays with a large block, as slack; one byte more is split off. Small blocks keep less than 512
-// B.
+// A remainder of 1 MiB stays in a large block as slack; a remainder that is larger is split off. A small block keeps
+// less than 512 B as slack.
 func TestSlack(t *testing.T) {
 	const a, b, c = 0x7f0000000000, 0x7f1000000000, 0x7f2000000000
 	res := mustRun(t, Settings{}, nil,
@@ -120,8 +120,8 @@ func TestSlack(t *testing.T) {
 	}
 }
 
-// A block that another stream uses leaves allocated at once, active and requested when its free completes; until then
-// its memory is not merged.
+// If another stream uses a freed block, allocated falls at once, but active and requested fall only when the free
+// completes. Until then, the block is not merged with its neighbours.
 func TestPendingFree(t *testing.T) {
 	const a = 0x7f0000000000
 	res := mustRun(t, Settings{}, nil,
@@ -149,7 +149,7 @@ func TestPendingFree(t *testing.T) {
 	}
 }
 
-// Unmapping the middle of a run leaves two; mapping it again joins them, and their free memory.
+// Unmapping the middle of a run leaves two runs. Mapping the middle again joins the two runs and their free memory.
 func TestUnmapTheMiddle(t *testing.T) {
 	const a = 0x7f0000000000
 	at := func(m int64) uint64 { return a + uint64(m*mib) }
@@ -173,7 +173,7 @@ func TestUnmapTheMiddle(t *testing.T) {
 	}
 }
 
-// Traces from before free_requested existed free in one event.
+// In traces from before free_requested existed, a free is a single event.
 func TestOldFrees(t *testing.T) {
 	const a, b = 0x7f0000000000, 0x7f1000000000
 	res := mustRun(t, Settings{}, nil, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 1000}, ev{completed, a, 1000},
@@ -182,8 +182,8 @@ func TestOldFrees(t *testing.T) {
 	if n := res.Anomalies; n.UntracedBlocks != 1 || n.PendingBefore != 0 || n.Lost() != 0 || res.PeakAllocated != 4096 {
 		t.Errorf("%+v, peak %d", n, res.PeakAllocated)
 	}
-	// The same free in a trace that knows requests: the block was pending before the first event, never allocated in
-	// it.
+	// The same event in a trace with free_requested events belongs to a block whose free was pending before the first
+	// event, so the block was not allocated in the trace.
 	res = mustRun(t, Settings{}, nil, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 1000}, ev{freeRequest, a, 1000},
 		ev{completed, a, 1000}, ev{completed, b, 3000})
 	equal(t, "allocated", res.Allocated, []int64{0, 0, 1024, 0, 0, 0})
@@ -193,8 +193,8 @@ func TestOldFrees(t *testing.T) {
 	}
 }
 
-// CUDA graph trees restore a pool by allocating each block with its exact size, whatever remains. Bytes that had
-// counted as slack are removed from the block again, from its birth on.
+// CUDA graph trees restore a pool by allocating each block with its exact size, with any remainder. Bytes that first
+// counted as slack are then removed from the block, from its birth on.
 func TestRestoredPool(t *testing.T) {
 	const a = 0x7f0000000000
 	res := mustRun(t, Settings{}, nil, ev{segAlloc, a, 20 * mib}, ev{alloc, a, 19*mib + 512*kib},
@@ -205,7 +205,7 @@ func TestRestoredPool(t *testing.T) {
 	}
 }
 
-// If the trace does not name private pools, the segments of the final list do.
+// If the trace does not name private pools, the pools come from the segments of the final list.
 func TestPoolsBySegment(t *testing.T) {
 	const a = 0x7f0000000000
 	final := []schemas.SegmentBlock{
@@ -250,7 +250,7 @@ func TestCheck(t *testing.T) {
 			*field += 512
 		}
 	}
-	// Peaks since a reset of torch's.
+	// The checkpoint's peaks count from the last reset of torch's peak counters.
 	c := schemas.Checkpoint{Seq: 900}
 	res.Check(&c, 401, Peaks{})
 	var peak int64

@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// rows is the snapshot's own list of one device's blocks.
+// rows returns the list of a device's blocks in a snapshot.
 func rows(s *torchsnap.Snapshot, device int) []schemas.SegmentBlock {
 	var out []schemas.SegmentBlock
 	for _, g := range s.Segments {
@@ -61,7 +61,7 @@ func replayFile(t *testing.T, path string) *replay.Result {
 	if res.Anomalies != (replay.Anomalies{}) {
 		t.Errorf("%s: anomalies in a recording from the start: %s", filepath.Base(path), res.Anomalies.Reason())
 	}
-	// Requested bytes are conserved: everything allocated minus everything freed is what the list holds.
+	// Requested bytes are conserved: all allocated bytes minus all freed bytes equal the bytes in the list.
 	var balance int64
 	for i := range e.Len() {
 		switch e.Action[i] {
@@ -90,7 +90,7 @@ func replayFile(t *testing.T, path string) *replay.Result {
 
 const recorded = "../torchsnap/testdata"
 
-// Opacus training on an H200: torch.cuda.max_memory_allocated() and max_memory_reserved() of each run.
+// truth has torch.cuda.max_memory_allocated() and max_memory_reserved() of runs of Opacus training on an H200.
 var truth = []struct {
 	file                string
 	events, blocks      int64
@@ -113,7 +113,8 @@ func TestRecordedSnapshots(t *testing.T) {
 	}
 }
 
-// python returns the interpreter for the tools beside the test data. CI has one.
+// python returns the Python interpreter for the tools beside the test data, and skips the test if there is none. CI has
+// one.
 func python(t *testing.T) string {
 	path, err := exec.LookPath("python3")
 	if err != nil {
@@ -122,7 +123,7 @@ func python(t *testing.T) string {
 	return path
 }
 
-// agree replays snapshots with the independent oracle and with this package.
+// agree replays snapshots with this package and with an independent replay in Python, and compares the results.
 func agree(t *testing.T, files ...string) {
 	t.Helper()
 	cmd := exec.Command(python(t), append([]string{"../testdata/tools/replay_oracle.py"}, files...)...)

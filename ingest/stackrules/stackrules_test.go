@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the table of rules into the docum
 
 const site = "/env/lib/python3.12/site-packages/"
 
-// stack is a stack of "file function" words, innermost first.
+// stack returns a stack of frames, each given as "file function", innermost first.
 func stack(words ...string) (out []torchsnap.Frame) {
 	for _, w := range words {
 		file, function, _ := strings.Cut(w, " ")
@@ -32,18 +32,18 @@ func TestRoles(t *testing.T) {
 		{stack(site+"torch/nn/modules/linear.py forward", call, "train.py <module>"), Forward},
 		{stack(site+"torch/nn/functional.py cross_entropy", "train.py <module>"), Forward},
 		{stack(site+"torch/autograd/graph.py _engine_run_backward", "train.py <module>"), Backward},
-		// A call inside a backward pass recomputes a forward.
+		// A module's call inside a backward pass is a recomputed forward.
 		{stack(call, site+"torch/utils/checkpoint.py recompute_fn", site+"torch/autograd/graph.py _engine_run_backward"),
 			Forward},
 		{stack(site+"torch/optim/adamw.py _init_group", site+"torch/optim/adamw.py step", "train.py main"), State},
 		{stack(site+"torch/optim/adamw.py adamw", site+"torch/optim/adamw.py step", "train.py main"), Optimizer},
 		{stack(`C:\env\site-packages\torch\optim\sgd.py step`, "train.py main"), Optimizer},
-		// The optimizer calls the model.
+		// The optimizer calls the model through a closure.
 		{stack(call, "train.py closure", site+"torch/optim/lbfgs.py step"), Forward},
 		{stack(site+"torch/nn/modules/module.py convert", site+"torch/nn/modules/module.py _apply", "train.py main"), Setup},
 		{stack(site+"torch/nn/modules/linear.py __init__", "model.py __init__", "train.py main"), Setup},
 		{stack("model.py __init__", "train.py main"), Setup},
-		// What a call makes is not setup, even if its function is named like a constructor.
+		// Memory that a module's call requests is not setup, even if its function is named like a constructor.
 		{stack("cache.py __init__", call, "train.py main"), Forward},
 		{stack(site+"torch/utils/data/dataloader.py __next__", "train.py main"), Data},
 		{stack(site+"opacus/grad_sample/linear.py compute_linear_grad_sample",
@@ -72,7 +72,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// Without any frame of Python a stack that is missing says nothing.
+// If no stack has a frame of Python, a stack without one does not count as backward.
 func TestRolesWithoutPython(t *testing.T) {
 	stacks := torchsnap.NewStacks()
 	id := stacks.Add(stack("?? malloc"))
@@ -82,7 +82,7 @@ func TestRolesWithoutPython(t *testing.T) {
 	}
 }
 
-// A user's rules come first, and say a role, a category or a phase.
+// A user's rules come first, and give a role, a category or a phase.
 func TestUserRules(t *testing.T) {
 	user, err := Read(strings.NewReader(`
 - {role: data, file: my_loader}
@@ -133,7 +133,7 @@ func TestUserRules(t *testing.T) {
 	}
 }
 
-// The documentation has the rules as they are; -update writes them.
+// The documentation lists the current rules; -update writes them.
 func TestRulesAreDocumented(t *testing.T) {
 	const file, begin, end = "../../docs/snapshots.md", "<!-- rules -->\n", "<!-- end of rules -->\n"
 	b, err := os.ReadFile(file)
@@ -167,7 +167,7 @@ func TestRulesAreDocumented(t *testing.T) {
 	}
 }
 
-// cell is a pattern in a cell of Markdown.
+// cell returns a pattern in a form for a cell of a Markdown table.
 func cell(pattern string) string {
 	if pattern == "" {
 		return "any"

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// spans are the words for what begins and ends, by the kind of its first mark.
+// spans maps the words for spans, which have a beginning and an end, to the kind of their first mark.
 var spans = map[string]spool.Kind{
 	"forward":       spool.ForwardBegin,
 	"backward":      spool.BackwardBegin,
@@ -37,7 +37,7 @@ var instants = map[string]spool.Kind{
 	"exit":                spool.Exit,
 }
 
-// usual are the flags of marks whose words have no qualifier.
+// usual has, by word, the flags of marks without a qualifier.
 var usual = map[string]uint8{
 	"forward":             spool.FlagGrad | spool.FlagTraining,
 	"backward":            spool.FlagAccumulate,
@@ -47,7 +47,7 @@ var usual = map[string]uint8{
 	"stage":               spool.FlagSetup,
 }
 
-// qualifiers follow a word and a slash. Each adds flags to the usual ones, or takes some away.
+// A qualifier follows a word and a slash. Each qualifier adds flags to the usual flags, or removes some.
 var qualifiers = map[string]struct{ adds, takes uint8 }{
 	"no_grad":       {0, spool.FlagGrad},
 	"eval":          {0, spool.FlagTraining},
@@ -71,9 +71,9 @@ const (
 	drainNS = 1000
 )
 
-// A notation makes marks of words. A span is written NAME if nothing is inside, and NAME{ ... } otherwise. The } is
-// left out if the process died. Qualifiers follow a slash, as in forward/no_grad/eval. A word after "thread1:" is a
-// mark of thread 1. The word drain is two marks with a pause between.
+// A notation turns words into marks. A span is written NAME if it is empty, and NAME{ ... } otherwise. The } is left
+// out if the process died. Qualifiers follow a slash, as in forward/no_grad/eval. A word after "thread1:" is a mark of
+// thread 1. The word drain is two marks with a pause between.
 type notation struct {
 	*testing.T
 	now   int64
@@ -89,7 +89,7 @@ type span struct {
 	argument uint64
 }
 
-// parse makes marks of a text, and the names that they refer to.
+// parse turns a text into marks, and returns these with the names to which they refer.
 func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
 	t.Helper()
 	n := &notation{T: t, now: 1000, names: map[uint32]string{}, open: map[uint16][]span{}}
@@ -162,7 +162,7 @@ func (n *notation) flags(name string, words []string) uint8 {
 	return flags
 }
 
-// ends are the flags of the span's last mark.
+// ends returns the flags of the span's last mark.
 func (s span) ends(name string, words []string) uint8 {
 	has := func(word string) bool { return slices.Contains(words, word) }
 	switch {
@@ -208,8 +208,8 @@ func (n *notation) number(text string) uint64 {
 	return x
 }
 
-// show writes the phases of each step, with a slash between steps: "between / forward backward between optimizer /
-// between". A number after a phase is its microbatch, from 1 in the second.
+// show returns the phases of each step as text, with a slash between steps: "between / forward backward between
+// optimizer / between". A number after a phase is its microbatch; the first microbatch, 0, is left out.
 func show(r *Result) string {
 	var out []string
 	step := int64(-2)

@@ -516,7 +516,7 @@ func TestDerive(t *testing.T) {
 	}
 }
 
-// check holds what every result must hold.
+// check checks properties that each result must have.
 func check(t *testing.T, marks []spool.Mark, r *Result) {
 	t.Helper()
 	if len(r.Spans) == 0 || r.Spans[0].BeginK != 0 {
@@ -588,7 +588,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// For any marks, spans cover the run and steps are in order.
+// For any marks, spans cover the whole run and steps are in order.
 func TestAnyMarks(t *testing.T) {
 	kinds := []spool.Kind{spool.StepEnd, spool.UserStep, spool.Mode, spool.Engine, spool.OOM, spool.Exception,
 		spool.Exit, spool.Tags}
@@ -640,7 +640,7 @@ func TestUnphasedSteps(t *testing.T) {
 	}
 }
 
-// An optimizer that raised has updated nothing, so no step ends with it.
+// An optimizer's step that raised an exception updated nothing, so no training step ends with it.
 func TestUpdatesThatRaised(t *testing.T) {
 	const want = "between / forward backward between optimizer / " +
 		"between forward backward between optimizer between forward1 backward1 between1 optimizer1 / between"
@@ -680,7 +680,7 @@ func TestUpdatesThatFailedInside(t *testing.T) {
 	}
 }
 
-// Steps end with a backward only in scripts without an optimizer, and not where all updates raised.
+// Steps end with a backward only in scripts without an optimizer. They do not if all updates raised exceptions.
 func TestOnlyUpdatesThatRaised(t *testing.T) {
 	marks, names := parse(t, "forward backward update:0/raised forward backward update:0/raised")
 	if r := Derive(marks, names); len(r.Steps) != 0 {
@@ -688,8 +688,8 @@ func TestOnlyUpdatesThatRaised(t *testing.T) {
 	}
 }
 
-// In a step without phases a backward has one mark, at its end, and only if optimizers have begun to step inside it. An
-// update around it is not a second one.
+// In a step without phases, a backward run has a mark only at its end, and only if optimizers stepped inside it. An
+// optimizer's step around the run is no second update.
 func TestUpdatesInUnmarkedBackward(t *testing.T) {
 	marks, names := parse(t, `
 		forward backward update:1
@@ -711,8 +711,8 @@ func TestUpdatesInUnmarkedBackward(t *testing.T) {
 	}
 }
 
-// In a step without phases a failure may mark the forward it was in. The backward has no mark, so the next step has one
-// pair of its own and not two.
+// In a step without phases, a failed request may be the reason that the forward around it has marks. The backward has
+// no mark, so the next step must have one forward-backward pair and not two.
 func TestPairsBesideUnphasedSteps(t *testing.T) {
 	marks, names := parse(t, `
 		forward backward update:0
@@ -724,7 +724,7 @@ func TestPairsBesideUnphasedSteps(t *testing.T) {
 	}
 }
 
-// The error of a convolution's failed request may be raised after the mark that ends the forward it was in.
+// The error of a convolution's failed request may be raised after the mark that ends the forward around it.
 func TestFailuresThatAreRaisedLate(t *testing.T) {
 	marks, names := parse(t, "forward backward update:0 forward")
 	end := len(marks) - 1

@@ -28,7 +28,7 @@ func generated(t testing.TB, n, depth int) string {
 	return path
 }
 
-// TestGenerated compares a generated snapshot with what Python's pickle says about it.
+// TestGenerated compares a generated snapshot with the content that Python's pickle reads from it.
 func TestGenerated(t *testing.T) {
 	path := generated(t, 20_000, 7)
 	out, err := exec.Command("python3", "testdata/truth.py", path).Output()
@@ -51,7 +51,8 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestGarbage: at most four times the file, target of the decoder's design.
+// TestGarbage checks that reading allocates at most four times the file's size, which is a target of the decoder's
+// design.
 func TestGarbage(t *testing.T) {
 	p := plainRecording(t, "fgc")
 	runtime.GC()

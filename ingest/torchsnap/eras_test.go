@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// The content of a snapshot that testdata/eras/make.py writes, as this package reads it.
+// These types describe the content of a snapshot, in the form that testdata/eras/make.py writes.
 type (
 	viewStack [][]any
 	viewEvent struct {
@@ -143,7 +143,7 @@ func parse(t *testing.T, raw []byte) any {
 	return v
 }
 
-// TestEras compares every fixture, field by field, with what Python's pickle says about it.
+// TestEras compares each fixture, field by field, with the content that Python's pickle reads from it.
 func TestEras(t *testing.T) {
 	raw, err := os.ReadFile("testdata/eras/truth.json")
 	if err != nil {
@@ -180,7 +180,7 @@ func TestEras(t *testing.T) {
 	}
 }
 
-// unpacked is what a fixture holds.
+// unpacked returns the uncompressed content of a fixture.
 func unpacked(t *testing.T, path string) []byte {
 	t.Helper()
 	f, err := os.Open(path)
@@ -255,7 +255,7 @@ func sameNumber(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// TestWordsAreTheirIDs: keys are compared by id, so each word must be interned once, in order.
+// TestWordsAreTheirIDs checks that each known word is interned once, in order, since keys are compared by id.
 func TestWordsAreTheirIDs(t *testing.T) {
 	b := newBuilder(pickle.NewBytesDecoder(nil, pickle.Limits{}), nil)
 	for id := uint32(1); id <= lastKey; id++ {

@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A pickler of the few opcodes that these tests need.
+// The following functions make the few pickle opcodes that these tests need.
 func str(s string) string { return fmt.Sprintf("\x8c%c%s", len(s), s) }
 
 func dict(items ...string) string { return "}(" + strings.Join(items, "") + "u" }
@@ -31,8 +31,8 @@ func eventsFile(e string) []byte { return file(dict(key("device_traces", list(li
 
 func segmentsFile(s string) []byte { return file(dict(key("segments", list(s)))) }
 
-// TestWrongTypes: parts that a snapshot can do without are skipped and named. All others give an error that names
-// them.
+// TestWrongTypes checks that wrong parts which a snapshot does not need are skipped and named. All other wrong parts
+// give an error that names them.
 func TestWrongTypes(t *testing.T) {
 	alloc := []string{key("action", str("alloc")), key("addr", num(9)), key("size", num(1))}
 	with := func(k, v string) []byte { return eventsFile(dict(append(alloc[:3:3], key(k, v))...)) }
@@ -51,7 +51,7 @@ func TestWrongTypes(t *testing.T) {
 	frameWith := func(k, v string) []byte {
 		return with("frames", list(dict(key("filename", str("f.py")), key(k, v))))
 	}
-	// If a file has only segments, and one of them cannot be read, nothing is left.
+	// If a file has only segments, and one segment cannot be read, the whole file is refused.
 	needed := map[string]bool{}
 	for _, name := range []string{"trace of ints", "traces", "segments", "a segment", "segment size", "segment device",
 		"segment blocks", "a block", "block state", "block size", "not a snapshot", "an empty dict", "a string",
@@ -146,8 +146,8 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// TestOddEventsCostThemselves: an event that cannot be read has an unknown action, and the events beside it do not
-// change. If a list of segments cannot be used, only the events are left.
+// TestOddEventsCostThemselves checks that an event that cannot be read has an unknown action, and that the events
+// beside it do not change. If a list of segments cannot be used, only the events remain.
 func TestOddEventsCostThemselves(t *testing.T) {
 	event := func(addr string, more ...string) string {
 		return dict(append([]string{key("action", str("alloc")), key("addr", addr), key("size", num(1))}, more...)...)
@@ -206,7 +206,7 @@ func TestTruncatedSnapshot(t *testing.T) {
 	}
 }
 
-// TestSharingIsNotMultiplied: small files whose shared parts would be enormous if each use were a copy.
+// TestSharingIsNotMultiplied reads small files whose shared parts would be enormous if each use were a copy.
 func TestSharingIsNotMultiplied(t *testing.T) {
 	event := dict(key("action", str("alloc")), key("addr", num(9)), key("size", num(1)))
 	many := func(n int, one string) string { return strings.Repeat(one, n) }
@@ -242,7 +242,7 @@ func TestSharingIsNotMultiplied(t *testing.T) {
 	}
 }
 
-// TestLinear: containers that grow one item at a time cost in proportion to their length.
+// TestLinear checks that containers that grow one item at a time take time in proportion to their length.
 func TestLinear(t *testing.T) {
 	event := dict(key("action", str("alloc")), key("addr", num(9)), key("size", num(1)))
 	frame := dict(key("filename", str("f"))) + "\x94"

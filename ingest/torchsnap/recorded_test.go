@@ -11,7 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// truth is testdata/truth.json: what Python's pickle says (truth.py), and the peaks that torch reported.
+// truth is the content of testdata/truth.json: figures that truth.py read with Python's pickle, and the peaks that
+// torch reported.
 type truth struct {
 	PeakAllocatedBytes int64 `json:"peak_allocated_bytes"`
 	PeakReservedBytes  int64 `json:"peak_reserved_bytes"`
@@ -116,7 +117,7 @@ func plainRecording(t testing.TB, name string) []byte {
 	return p
 }
 
-// TestSharedStacks: the chunks of a journal share their ids.
+// TestSharedStacks checks that equal stacks in several chunks of a journal have equal ids.
 func TestSharedStacks(t *testing.T) {
 	p := plainRecording(t, "vanilla")
 	stacks := NewStacks()

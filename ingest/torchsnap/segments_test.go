@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// In every era torch computes a segment's totals from its blocks. If they differ, one of them is wrong.
+// In each era torch computes a segment's totals from its blocks. If totals and blocks differ, the file is damaged.
 func TestContradictory(t *testing.T) {
 	sound := func() Segment {
 		return Segment{TotalSize: 4096, AllocatedSize: 1024, ActiveSize: 3072, RequestedSize: 2500, Blocks: []Block{

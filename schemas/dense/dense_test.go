@@ -52,7 +52,7 @@ func TestDecodesWhatWasEncoded(t *testing.T) {
 	}
 }
 
-// What comes again is decoded once.
+// A value that occurs again is decoded once.
 func TestSharesWhatComesAgain(t *testing.T) {
 	var r Reader
 	var got [2]whole
@@ -72,7 +72,7 @@ func TestSharesWhatComesAgain(t *testing.T) {
 	}
 }
 
-// An encoding that is cut off, too long, or of another type is an error.
+// For an encoding that is cut off, too long, or of another type, decoding returns an error.
 func TestRefusesWhatIsNotOfItsType(t *testing.T) {
 	b, err := Marshal(example())
 	if err != nil {
@@ -95,7 +95,7 @@ func TestRefusesWhatIsNotOfItsType(t *testing.T) {
 	}
 }
 
-// A damaged byte never stops the program.
+// Decoding damaged bytes does not panic.
 func FuzzUnmarshal(f *testing.F) {
 	b, err := Marshal(example())
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Commands and what they run. started says whether the command itself does it, or a program before it starts it.
+// The cases are commands with the script or module that they run. started is true if the command itself starts it, and
+// false if another program before it does.
 func TestWhatACommandRuns(t *testing.T) {
 	for _, c := range []struct {
 		command, script, module string
@@ -47,8 +48,7 @@ func TestWhatACommandRuns(t *testing.T) {
 		{"uv run t.py --launcher torchrun", "t.py", "", false},
 		{"uv run torchrun -m pkg a.py", "", "pkg", false},
 		{"./train.py --config b.py", "./train.py", "", false},
-		// The value of an option is no script. -m is a program's own option unless the program is Python or a
-		// launcher.
+		// The value of an option is no script. -m starts a module only if the program is Python or a launcher.
 		{"mytrain --config=configs/dp.py", "", "", false},
 		{"mytrain -m large", "", "", false},
 		{"./train --fast", "", "", false},

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestCollectLater collects nothing while the heap is small, and at Go's own pace from the first collection on.
+// TestCollectLater checks that Go collects no garbage while the heap is small, and that Go's usual pace applies after
+// the first collection.
 func TestCollectLater(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
@@ -25,7 +26,7 @@ func TestCollectLater(t *testing.T) {
 		t.Errorf("%d collections of a small heap", after.NumGC-before.NumGC)
 	}
 	runtime.GC()
-	// The limit is set last, and can be read without setting anything.
+	// CollectLater restores the memory limit last, and the test can read the limit without setting it.
 	for end := time.Now().Add(10 * time.Second); debug.SetMemoryLimit(-1) != math.MaxInt64; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the limit stays after the first collection")

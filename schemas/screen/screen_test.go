@@ -28,7 +28,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// An output that is no terminal has no width and no colours, unless COLUMNS asks for a width.
+// An output that is no terminal has no limit of columns and no colours, unless COLUMNS sets a width.
 func TestOn(t *testing.T) {
 	t.Setenv("COLUMNS", "")
 	var b bytes.Buffer
@@ -50,7 +50,7 @@ func TestOn(t *testing.T) {
 	}
 }
 
-// A line of progress fits the terminal, whatever its text.
+// A line of progress fits the terminal, with any text.
 func TestBar(t *testing.T) {
 	for _, test := range []struct {
 		text string

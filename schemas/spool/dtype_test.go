@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The agent numbers dtypes as its journal's reader does.
+// The agent's numbers for dtypes equal those of package spool.
 func TestDTypesAreTheAgents(t *testing.T) {
 	b, err := os.ReadFile("../../collect/agent/python/dpsight/kinds.py")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestDTypesAreTheAgents(t *testing.T) {
 	}
 }
 
-// The agent numbers kinds of tags as its journal's reader does, under the same names.
+// The agent's names and numbers for kinds of tags equal those of package spool.
 func TestTagKindsAreTheAgents(t *testing.T) {
 	b, err := os.ReadFile("../../collect/agent/python/dpsight/kinds.py")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A sealed journal with a flipped bit or a missing end is refused, or is read back to the byte. This also holds for
-// older journals, which have only zstd's checksum.
+// If a sealed journal has a flipped bit or a missing end, OpenSealed returns an error, or the original content to the
+// byte. This also holds for older journals, which have only zstd's checksum.
 func TestNoFlipLosesAFrame(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(23, 2))
 	refused, whole := 0, 0
@@ -55,8 +55,8 @@ func TestNoFlipLosesAFrame(t *testing.T) {
 	}
 }
 
-// A sealed journal is complete: if its trailer states more frames, more marks or other bytes, it is refused,
-// however intact its stream is.
+// If the trailer of a sealed journal states more frames, more marks or other bytes than it has, OpenSealed returns an
+// error, even if the stream itself is intact.
 func TestTrailer(t *testing.T) {
 	marks, frames := testMarks(3), testFrames()
 	marks = marks[:usedMarks(marks)]

@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/internal/level"
 )
 
-// recordings are sealed journals that real processes wrote.
+// recordings returns the paths of sealed journals that real processes wrote.
 func recordings(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob("../../ingest/testdata/journals/*.dps.zst")
@@ -43,12 +43,12 @@ func unpacked(t testing.TB, sealed []byte) (marks, frames []byte, err error) {
 	return Unpack(path)
 }
 
-// plain is a journal as version 1 sealed it.
+// plain returns a journal in the sealed form of version 1.
 func plain(t testing.TB, marks, frames []byte) []byte {
 	return sealedAs(t, sealedPlain, marks, frames)
 }
 
-// split is a journal as version 2 sealed it.
+// split returns a journal in the sealed form of version 2.
 func split(t testing.TB, marks, frames []byte) []byte {
 	t.Helper()
 	all, err := ScanFrames(frames)
@@ -115,8 +115,8 @@ func version(t testing.TB, sealed []byte) uint16 {
 	return binary.LittleEndian.Uint16(decompressed(t, sealed)[4:])
 }
 
-// Every byte of a recording comes back, whole or cut at any place, and it takes much less than in version 1. Both older
-// versions are still read.
+// Unsealing restores each byte of a recording, whole or cut at any place, and the sealed file is much smaller than in
+// version 1. Journals of both older versions can still be read.
 func TestSealedRecordings(t *testing.T) {
 	var small, middle, large int
 	for i, path := range recordings(t) {
@@ -183,7 +183,7 @@ func TestSealedOddities(t *testing.T) {
 	}
 }
 
-// Numbers are restored with their digits, whatever surrounds them.
+// Numbers in texts are restored with the same digits, with any text around them.
 func TestTextsComeBack(t *testing.T) {
 	for text, numbers := range map[string]int{
 		"":                        0,
@@ -217,7 +217,7 @@ func TestTextsComeBack(t *testing.T) {
 	}
 }
 
-// Values are restored, and so is a rest that is shorter than one.
+// Values are restored, and so is a rest that is shorter than a value.
 func TestDistancesComeBack(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for _, width := range []int{6, 8} {
@@ -245,8 +245,8 @@ func TestDistancesComeBack(t *testing.T) {
 	}
 }
 
-// Parts that do not fit together give an error. They cause neither a panic nor the use of more memory than they
-// have.
+// Parts that do not fit together give an error. They cause neither a panic nor the use of more memory than their own
+// size.
 func TestSealedDamaged(t *testing.T) {
 	marks, frames, err := Unpack(recordings(t)[0])
 	if err != nil {
@@ -285,10 +285,10 @@ func TestSealedDamaged(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, the result is a journal or an error, and the journal is never larger than the bytes allow.
+// For any bytes, the result is a journal or an error, and the journal is not larger than such bytes allow.
 func FuzzUnsealed(f *testing.F) {
-	// Go's fuzzer makes every input smaller that reaches new code, for a minute each, and tries nothing else meanwhile.
-	// Inputs here are so long that a run of seconds would spend all its time on the first.
+	// Go's fuzzer minimises each input that reaches new code for up to a minute, and tries no other inputs meanwhile.
+	// The inputs here are so long that a run of seconds would spend all its time on the first input.
 	if err := flag.Set("test.fuzzminimizetime", "100x"); err != nil {
 		f.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// Lines come in several frames. The last frame has what following a line took. A line of another form counts as
+// Lines come in several frames. The last frame has the cost of following lines. A line of another form counts as
 // damage.
 func TestLines(t *testing.T) {
 	frames := AppendFrame(testFrames(), FrameLines,
@@ -105,7 +105,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// However much of a journal a kill leaves, every whole frame before the cut is read.
+// If a kill cuts a journal at any byte, all whole frames before the cut are read.
 func TestTornAtEveryByte(t *testing.T) {
 	all := testFrames()
 	whole, err := ScanFrames(all)
@@ -217,8 +217,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, parsing returns a journal or an error, and never more marks or frames than fit. A frame's
-// first module follows from the others, since one frame has one model.
+// For any bytes, parsing returns a journal or an error, and not more marks or frames than fit into the bytes. The first
+// module of a frame is the model's root, since a frame has the modules of one model.
 func TestModuleFrames(t *testing.T) {
 	frames := AppendFrame(AppendHeader(nil), FrameModules,
 		[]byte(`{"modules":[{"id":1,"class":"Net"},{"id":2,"path":"Encoder","class":"Encoder"}]}`))
@@ -249,7 +249,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A sealer may be killed between the rename and the removal. The journal must not appear twice afterwards.
+// dpsight may be killed after it has renamed a sealed file and before it has removed the journal's two files. The
+// journal must not appear twice afterwards.
 func TestSealInterrupted(t *testing.T) {
 	for _, left := range []string{"both", "marks"} {
 		dir := t.TempDir()

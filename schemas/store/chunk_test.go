@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A table has what was kept last of each folder, in few chunks, in whatever order folders came and went.
+// A table of the index has the document that was last kept for each folder, in few chunks, for any order of additions
+// and removals.
 func TestChunksHaveWhatWasKept(t *testing.T) {
 	x, err := openIndexAt(filepath.Join(t.TempDir(), IndexFile))
 	if err != nil {

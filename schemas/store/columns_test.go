@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The columns that analysis reads equal the written ones, over several pages and row groups.
+// The columns that are read equal the written columns, over several pages and row groups.
 func TestColumnsAreTheRows(t *testing.T) {
 	dir := t.TempDir()
 	const n = 120_000
@@ -65,7 +65,7 @@ func TestColumnsAreTheRows(t *testing.T) {
 	if gotOwners, err = owners(dir, true, true, w, gotBlocks); err != nil || !slices.Equal(gotOwners, whoWithin) {
 		t.Errorf("%d owners within a window, want %d, %v", len(gotOwners), len(whoWithin), err)
 	}
-	// Detail is read only where somebody wants it.
+	// The columns of detail are read only on request.
 	if b, err := allocations(dir, true, false, nil); err != nil || b[20].AllocSeq != 21 || b[20].Phase != "" ||
 		b[20].Module != 0 {
 		t.Errorf("%+v, %v", b[20], err)
@@ -110,7 +110,7 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 			t.Errorf("cut at %d of %d bytes: no error", cut, len(whole))
 		}
 	}
-	// damage gives an error or is not noticed, but never a panic
+	// Reading a damaged file returns an error, or values, but does not panic.
 	for at := 0; at < len(whole); at += 1 + len(whole)/200 {
 		damaged := slices.Clone(whole)
 		damaged[at] ^= 1 << (at % 8)
@@ -156,8 +156,8 @@ func TestSamplesAreTheRows(t *testing.T) {
 	}
 }
 
-// A gradient's hook ran after the last event whose mark, or a mark before it, is lower than the hook's own. What a
-// survey finds was written before.
+// A gradient's hook ran after the last event at which the highest mark so far is below the hook's mark. A gradient that
+// only a survey tagged was written before.
 func TestGradientWrites(t *testing.T) {
 	dir := t.TempDir()
 	var events []schemas.Event
@@ -181,7 +181,7 @@ func TestGradientWrites(t *testing.T) {
 	}
 }
 
-// On each device of its process, a script's mark comes after the last event whose mark is lower than its own.
+// On each device of its process, a script's mark comes after the last event whose mark is lower than the script's mark.
 func TestUserMarks(t *testing.T) {
 	dir := t.TempDir()
 	var events []schemas.Event

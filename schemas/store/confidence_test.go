@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The report of a predicted run is judged once. That of another run stays without a judgement.
+// The confidence of a predicted run is determined once. The report of any other run gets no confidence.
 func TestSetConfidence(t *testing.T) {
 	predicted, measured := t.TempDir(), t.TempDir()
 	for dir, source := range map[string]string{predicted: schemas.Predicted, measured: schemas.Measured} {

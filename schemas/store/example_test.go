@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A store is a folder of runs. A name selects a run of it, and what is asked for of its tables is read.
+// A store is a folder of runs. The example selects a run by its name and reads one of its tables.
 func Example() {
 	selection, err := store.Open("../../examples/headline").Resolve([]string{"ghost"})
 	if err != nil {

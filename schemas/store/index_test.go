@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// manyRuns makes a store that is large enough for an index, of runs without tables worth reading.
+// manyRuns makes a store that is large enough for an index. Its runs have almost empty tables.
 func manyRuns(t *testing.T) string {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -25,7 +25,7 @@ func manyRuns(t *testing.T) string {
 	return dir
 }
 
-// addRun makes a run, or writes over it. Its files are old enough for an index to rest on them.
+// addRun makes a run, or replaces it. The times of its files are so old that their stamps are reliable.
 func addRun(t *testing.T, dir string, i int, name string) {
 	t.Helper()
 	id := fmt.Sprintf("run-%04d", i)
@@ -54,7 +54,7 @@ func addRun(t *testing.T, dir string, i int, name string) {
 	age(t, run, time.Duration(i)*time.Second)
 }
 
-// age sets the times of a run folder and of its files to an hour ago, and so much less.
+// age sets the times of a run folder and of its files to an hour ago, minus less.
 func age(t *testing.T, run string, less time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-time.Hour + less)
@@ -69,7 +69,7 @@ func age(t *testing.T, run string, less time.Duration) {
 	}
 }
 
-// named keeps of a run its name.
+// named is a Keeper whose summaries have only the run's name.
 var named = Keeper{Version: 1, Make: func(t *schemas.Tables, s *schemas.Summary) bool {
 	s.Origin = fmt.Appendf(nil, "%q", t.Manifest.Host.Name)
 	s.Row, s.Compared = fmt.Appendf(nil, "%q", t.Manifest.Name), fmt.Appendf(nil, "%q", "compared "+t.Manifest.Name)
@@ -78,7 +78,7 @@ var named = Keeper{Version: 1, Make: func(t *schemas.Tables, s *schemas.Summary)
 	return map[KeptKind][]byte{KeptRow: s.Row, KeptCompared: s.Compared}, nil
 }}
 
-// answer is all that a command over many runs gets of a store.
+// answer returns, as text, all that a command over many runs reads from a store.
 func answer(dir string, indexed bool) (string, error) {
 	sel, err := (&Store{dir: dir, indexed: indexed}).All()
 	if err != nil {
@@ -121,7 +121,7 @@ func mustAnswer(t *testing.T, dir string, indexed bool) string {
 	return text
 }
 
-// The list from an index equals the run folders, whatever was added, removed or changed since.
+// The list of runs from an index equals the list from the run folders, after any additions, removals and changes.
 func TestIndexFollowsTheRuns(t *testing.T) {
 	dir := manyRuns(t)
 	first := mustAnswer(t, dir, true)
@@ -160,7 +160,7 @@ func TestIndexFollowsTheRuns(t *testing.T) {
 	}
 }
 
-// A warm index is read instead of manifests and summaries: its contents are shown.
+// If the index is up to date, its contents are read instead of manifests and summaries.
 func TestWarmIndexIsRead(t *testing.T) {
 	dir := manyRuns(t)
 	for range 2 { // summaries are written, and change their folders
@@ -188,7 +188,8 @@ func TestWarmIndexIsRead(t *testing.T) {
 	}
 }
 
-// A command learns how many summaries have been read while the index lacks them, and nothing once it has them all.
+// While the index lacks summaries, a command gets reports on how many have been made. Once the index has all summaries,
+// there are no reports.
 func TestProgressOfSummaries(t *testing.T) {
 	dir := manyRuns(t)
 	told := func() (calls, done, of int) {
@@ -220,8 +221,8 @@ func TestProgressOfSummaries(t *testing.T) {
 	}
 }
 
-// An index that is deleted, cut off, overwritten, foreign or a folder, before a command or while several read and mend
-// it, changes no answer.
+// If the index is deleted, cut off, overwritten, replaced by another file or by a folder, a command's answer stays the
+// same. This also holds while several commands read and repair the index.
 func TestNoDamageToAnIndexChangesAnAnswer(t *testing.T) {
 	dir := manyRuns(t)
 	want := mustAnswer(t, dir, false)
@@ -290,7 +291,7 @@ func TestNoDamageToAnIndexChangesAnAnswer(t *testing.T) {
 	}
 }
 
-// A small store gets no index: reading it takes no longer.
+// A small store gets no index, since reading its run folders is as fast.
 func TestSmallStoresHaveNoIndex(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 3 {

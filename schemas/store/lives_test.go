@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tables whose blocks or events have numbers that none can have are damaged.
+// If blocks or events have impossible numbers, the table counts as damaged.
 func TestLivesRefuseWhatNoTableHolds(t *testing.T) {
 	for what, rows := range map[string]struct {
 		blocks []schemas.Allocation

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ingest gives a run an empty report, as if it had tables.
+// ingest gives runs an empty ingest report, so that they count as ingested.
 func ingest(t *testing.T, s *Store, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -59,7 +59,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// The error for a run in progress states when it began and how far it is.
+// The error for a run in progress says when the run began and how far it has come.
 func TestRunningRun(t *testing.T) {
 	start := time.Date(2026, 11, 26, 12, 3, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -81,8 +81,8 @@ func TestRunningRun(t *testing.T) {
 	}
 }
 
-// A run that cannot be read is an error if it was named. If an argument stood for many runs, the others are still
-// read.
+// A run that cannot be read is an error if it was named. If an argument stands for many runs, the readable runs are
+// still read.
 func TestEach(t *testing.T) {
 	s := fill(t, "r1 a", "r2 b")
 	ingest(t, s, "r1")
@@ -117,7 +117,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// A baseline is looked for in the store, then among selected runs that came as folders.
+// ResolveOne looks for a baseline in the store, then among the selected runs, which may come from other folders.
 func TestResolveOne(t *testing.T) {
 	s, other := fill(t, "r1 a", "r2 b"), fill(t, "f1 x", "f2 x", "f3 y")
 	among, err := s.Resolve([]string{other.Dir()})
@@ -166,7 +166,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// Each error that a user can do something about says what.
+// Each error that a user can act on has a hint.
 func TestErrorsHaveHints(t *testing.T) {
 	s := fill(t, "r1 a", "r1b b")
 	absent := Open(filepath.Join(s.Dir(), "absent"))

@@ -17,7 +17,7 @@ const wantAll = schemas.WantMemory | schemas.WantTimes | schemas.WantSamples | s
 
 var day = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// fill puts runs into a store, a minute apart, each "id name suite".
+// fill puts runs into a store. They begin a minute apart, and each spec is "id name suite".
 func fill(t *testing.T, specs ...string) *Store {
 	t.Helper()
 	s := Open(t.TempDir())
@@ -85,7 +85,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// If nothing is named, trials of a search are not selected, unless there is nothing else.
+// If the user names nothing, trials of a search are not selected, unless there are only trials.
 func TestTrialsAreNotTakenByThemselves(t *testing.T) {
 	s := fill(t, "r1 ghost", "r2 ghost-n1 fit-n", "r3 ghost-n2 fit-n")
 	for _, id := range []string{"r2", "r3"} {
@@ -115,7 +115,7 @@ func TestTrialsAreNotTakenByThemselves(t *testing.T) {
 	}
 }
 
-// A suite records events in one repeat only: a name means that repeat.
+// A suite records events in only one repeat of an experiment. The experiment's name selects that repeat.
 func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 	s := fill(t, "r0 flash other", "r1 ghost suite", "r2 ghost suite", "r3 ghost suite", "r4 vanilla suite",
 		"r5 flash suite")
@@ -135,7 +135,7 @@ func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 		sel.Newest[0].String() != "3 runs are called ghost: taking the newest that is not bare, r1" {
 		t.Errorf("%+v, %v", sel, err)
 	}
-	// Runs of another suite with that name may be anything.
+	// Runs with the same name in another suite may be another experiment.
 	if sel, err = s.Resolve([]string{"flash"}); err != nil || ids(sel.Runs) != "r5" || sel.Newest[0].Bare {
 		t.Errorf("%+v, %v", sel, err)
 	}
@@ -144,7 +144,7 @@ func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 	}
 }
 
-// Notes say when a name stands for one of several runs, or for nothing.
+// Notes say when a name stands for one of several runs, or when the user named nothing.
 func TestWhatIsSaidOfAName(t *testing.T) {
 	s := fill(t, "r1 ghost", "r2 ghost", "r3 vanilla")
 	sel, err := s.Resolve([]string{"ghost", "vanilla", "r1"})
@@ -276,7 +276,7 @@ func TestDamagedRunsHideNoOther(t *testing.T) {
 	}
 }
 
-// manyEvents has a segment event in thirty.
+// manyEvents returns events of which one in thirty is an event of a segment.
 func manyEvents() (events []schemas.Event) {
 	for i := range int64(100) {
 		for k := range int64(30) {
@@ -362,7 +362,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Only the allocator's lists with which later windows open are loaded, and only for a run that has such windows.
+// Load reads only the allocator's lists with which later windows open, and only for a run with several windows.
 func TestLoadOfWindows(t *testing.T) {
 	s := fill(t, "r1 a")
 	runs, _, _ := s.Runs()
@@ -387,8 +387,8 @@ func TestLoadOfWindows(t *testing.T) {
 	}
 }
 
-// A store with one suite gives its runs in the order of the suite's plan, however often it was resumed; others come
-// last.
+// A store with one suite returns its runs in the order of the suite's plan, even if the suite was resumed several
+// times. Other runs come last.
 func TestPlanOrder(t *testing.T) {
 	s := fill(t, "1-c", "2-a", "3-x", "4-b")
 	suite := &Suite{ID: "plan", Experiments: []Experiment{{Key: "a", RunIDs: []string{"2-a"}},
@@ -402,7 +402,7 @@ func TestPlanOrder(t *testing.T) {
 	}
 }
 
-// Reserved is read from its table. In an older store it is derived from the events.
+// The levels of reserved bytes are read from their table. In an older store they are derived from the events.
 func TestLoadReserved(t *testing.T) {
 	s := fill(t, "r1 a")
 	runs, _, _ := s.Runs()

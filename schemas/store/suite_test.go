@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Sweeping a suite leaves the files alone that a suite with a longer name is writing.
+// SweepSuites leaves alone the files of a suite whose name begins with the given name and is longer.
 func TestSweepSuites(t *testing.T) {
 	s := Open(t.TempDir())
 	folder := filepath.Join(s.Dir(), suitesFolder)

@@ -16,7 +16,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// Names that are not UTF-8 are told apart, and others do not change.
+// Different names that are not UTF-8 stay different, and all other names do not change.
 func TestText(t *testing.T) {
 	for name, want := range map[string]string{"train.py": "train.py", "tr\u00e4in \ufffd": "tr\u00e4in \ufffd",
 		"train\xff.py": `train\udcff.py`, "\xe4\xfe": `\udce4\udcfe`} {
