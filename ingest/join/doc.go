@@ -94,10 +94,11 @@
 //   - libraryWorkspace: a block is workspace under four conditions. The block has the size of a workspace of cuBLAS or
 //     cuBLASLt. The block was made in forward, eval or backward up to the first step. The block is the first one of its
 //     thread, stream and size. The block is not freed before the last step's end. A block made elsewhere or later needs
-//     one more sign that it is no tensor: no tensor has its size by chance, or a survey found no holder, or the call of
-//     the same module made it in the same place as the first step's workspace, next after a block of the same size. A
-//     later block must also be the only block of that size of its thread and stream, and must not be freed. torch 2.15
-//     keeps no workspaces: there a block of that size is a workspace if the next event frees it.
+//     one more sign that it is no tensor. The first sign is that no tensor has its size by chance. The second sign is
+//     that a survey found no holder. The third sign is that a call of the same module made it in the same place as the
+//     first step's workspace, next after a block of the same size. A later block must also be the only block of that
+//     size of its thread and stream, and must not be freed. torch 2.15 keeps no workspaces: there a block of that size
+//     is a workspace if the next event frees it.
 //   - castOfWeight: autocast kept the block, and released it when autocast's outermost context ended: autocast_cache.
 //   - bornInDPCode: a DP hook made the block for norms or per-sample gradients, or phase clip or accumulate did:
 //     clip_temporaries.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// Dir is the folder with the journals of the run's processes, from which dpsight ingest can make the tables again.
+	// The folder has the journals of the run's processes, from which dpsight ingest can make the tables again.
 	Dir          = "spool"
 	marksSuffix  = ".marks"
 	framesSuffix = ".frames"
