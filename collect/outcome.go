@@ -12,14 +12,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// cause is why the collector ended a run, if it did.
+// cause says why the collector ended a run, if it did.
 type cause struct {
-	timeout   time.Duration // time limit that was over
-	signal    os.Signal     // signal that was passed on
-	cancelled bool          // the context ended
+	timeout   time.Duration // the time limit that was exceeded
+	signal    os.Signal     // the signal that was passed on
+	cancelled bool          // whether the context ended
 }
 
-// outcome writes into a manifest how a run ended, by rule.
+// outcome writes into a manifest how a run ended.
 func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Journal, lastError string) {
 	if exit.Signal != 0 {
 		name := signalName(exit.Signal)
@@ -34,7 +34,7 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 	switch {
 	case ended != nil && oom == "" && why.signal == nil && !why.cancelled:
 		m.Status, m.Reason = schemas.StatusOK, endedReason(ended)
-		if !clean { // the prediction has its answer; how the script reacted to its end does not matter
+		if !clean { // the prediction has its result, so the script's reaction to being ended does not matter
 			m.Warnings = append(m.Warnings, "after it was ended between two steps, the script failed: "+
 				cmp.Or(exception, lastError, "it had to be killed"))
 		}
@@ -68,9 +68,9 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 	}
 }
 
-// firstException returns the exception that ended the run, and the out-of-memory error if there was one. Each is one
-// line. With several ranks, firstException takes the exception of the rank that stopped writing first, since other
-// ranks fail because they wait for it.
+// firstException returns the exception that ended the run, and the out-of-memory error if there was one. Each of them
+// is one line. With several ranks, it takes the exception of the rank that stopped writing first, since the other ranks
+// fail because they wait for it.
 func firstException(journals []*spool.Journal) (exception, oom string) {
 	for _, j := range inOrderOfTheirEnds(journals) {
 		e := j.Exception

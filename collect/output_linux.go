@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// teeTime bounds the wait for the end of the output once no process of the run is left.
+// teeTime limits the wait for the end of the output after all processes of the run have ended.
 const teeTime = 2 * time.Second
 
-// An output is the experiment's output: two streams, each with its log.
+// An output is an experiment's output: two streams, each with a log.
 type output struct{ stdout, stderr stream }
 
-// A stream is one output: the experiment writes to theirs, and the tee reads the other end.
+// A stream is one of an experiment's outputs. The experiment writes to theirs, and the tee reads the other end.
 type stream struct {
 	theirs *os.File
 	tee    *tee
 }
 
-// startOutput opens the streams and logs of an experiment. If terminal is not nil, the streams are the terminal's.
+// startOutput opens the streams and logs of an experiment. If terminal is not nil, the streams are that session's
+// terminals.
 func (r *recording) startOutput(terminal *session) (*output, error) {
 	stdout, stderr, err := terminal.streams()
 	if err != nil {
@@ -40,13 +41,14 @@ func (r *recording) startOutput(terminal *session) (*output, error) {
 	return &output{stream{stdout.theirs, out}, stream{stderr.theirs, errs}}, nil
 }
 
-// handOver closes the ends that the experiment writes to, once it has them: the logs end when no process has them.
+// handOver closes the ends to which the experiment writes, after it has inherited them. The logs then end when no
+// process holds these ends.
 func (o *output) handOver() {
 	o.stdout.theirs.Close()
 	o.stderr.theirs.Close()
 }
 
-// close ends the logs. close does not wait for a process outside the run that holds a stream open.
+// close ends the logs. It does not wait for a process outside the run that holds a stream open.
 func (o *output) close() error {
 	limit := make(chan struct{})
 	timer := time.AfterFunc(teeTime, func() { close(limit) })
@@ -54,5 +56,5 @@ func (o *output) close() error {
 	return errors.Join(o.stdout.tee.close(limit), o.stderr.tee.close(limit))
 }
 
-// lastError is the last line that the experiment wrote to its standard error.
+// lastError returns the last line that the experiment wrote to its standard error.
 func (o *output) lastError() string { return o.stderr.tee.last.String() }

@@ -1,17 +1,17 @@
 // Package nvml reads devices through the NVIDIA management library. The package never creates a CUDA context, so it
-// takes no device memory. Package nvml never asks for PCIe throughput, since that call blocks for 20 ms.
+// takes no device memory. It never asks for PCIe throughput, since that call blocks for 20 ms.
 //
-// The package has its own small interface instead of go-nvml's some 300 methods. So a fake takes a few lines, and a
-// build without cgo, which go-nvml needs, differs only in [Open].
+// The package has its own small interface instead of go-nvml's some 300 methods. So a fake for tests takes a few lines,
+// and a build without cgo, which go-nvml needs, differs only in [Open].
 package nvml
 
 import "fmt"
 
-// A Library is an open NVML.
+// A Library is NVML after loading.
 type Library interface {
 	// Devices lists all devices in the order of their NVML index.
 	Devices() []Device
-	// Driver is the version of the driver, empty if it is not known.
+	// Driver returns the driver's version, or "" if it is unknown.
 	Driver() string
 	Close()
 }
@@ -19,17 +19,17 @@ type Library interface {
 // A Device is one GPU. Only one goroutine at a time calls a Device's methods.
 type Device interface {
 	Info() Info
-	// Memory costs some 4 µs.
+	// Memory reads the device's memory. A call takes some 4 µs.
 	Memory() (Memory, error)
 	// Processes lists the processes with a compute context.
 	Processes() ([]Process, error)
-	// Gauges reads everything else that is cheap.
+	// Gauges reads all other values that are quick to read.
 	Gauges() Gauges
-	// EnergyMJ is the energy used since the driver was loaded, in millijoule. A call takes milliseconds.
+	// EnergyMJ returns the energy used since the driver was loaded, in millijoule. A call takes milliseconds.
 	EnergyMJ() (int64, bool)
 }
 
-// Info is what does not change while a device is in the machine.
+// Info has the facts that do not change while a device is in the machine.
 type Info struct {
 	Index      int
 	Name       string
@@ -41,7 +41,7 @@ type Info struct {
 type Memory struct {
 	Used int64
 	Free int64
-	// Reserved is the driver's own reserve. With API version 1 it is 0 and Used includes it.
+	// Reserved is the memory that the driver reserves for itself. With API version 1 it is 0, and Used includes it.
 	Reserved int64
 	API      int32 // 1 or 2
 }
@@ -49,11 +49,11 @@ type Memory struct {
 // Process is a process that has a compute context on the device.
 type Process struct {
 	PID int
-	// Bytes is nil if the driver does not say (under some virtualisation it cannot).
+	// Bytes is nil if the driver does not tell (under some virtualisation it cannot).
 	Bytes *int64
 }
 
-// Gauges are readings in NVML's own integers; nil if the device or its driver does not answer.
+// Gauges are values in NVML's own integers. A value is nil if the device or its driver does not provide it.
 type Gauges struct {
 	SMPercent       *int32
 	MemoryPercent   *int32

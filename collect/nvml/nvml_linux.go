@@ -12,7 +12,7 @@ import (
 // notAvailable is NVML's VALUE_NOT_AVAILABLE in an unsigned 64-bit field.
 const notAvailable = ^uint64(0)
 
-// Open loads the library and finds the devices. Without a driver it fails with an [UnavailableError].
+// Open loads the library and finds the devices. Without a driver it returns an [UnavailableError].
 func Open() (Library, error) {
 	l := &library{api: nvml.New()}
 	if ret := l.api.Init(); ret != nvml.SUCCESS {
@@ -78,7 +78,7 @@ func (l *library) Devices() []Device { return l.devices }
 func (l *library) Driver() string    { return l.driver }
 func (l *library) Close()            { l.api.Shutdown() }
 
-// optional records which symbols of later drivers this driver has.
+// optional records which of NVML's newer symbols this driver has.
 type optional struct{ memory2, events, throttle, energy bool }
 
 type device struct {
@@ -135,7 +135,7 @@ func (d *device) Gauges() Gauges {
 	if v, ret := d.handle.GetClockInfo(nvml.CLOCK_MEM); ret == nvml.SUCCESS {
 		g.MemoryClockMHz = ptr(int32(v))
 	}
-	// The same mask under its newer and its older name.
+	// The same mask has a newer and an older name.
 	switch {
 	case d.optional.events:
 		if v, ret := d.handle.GetCurrentClocksEventReasons(); ret == nvml.SUCCESS {

@@ -2,7 +2,7 @@
 
 package nvml
 
-// Open always fails: go-nvml needs Linux and cgo.
+// Open always returns an error: go-nvml needs Linux and cgo.
 func Open() (Library, error) {
 	return nil, &UnavailableError{"this dpsight was built without cgo, which NVML needs"}
 }

@@ -8,7 +8,7 @@ package nvml
 #include <stdlib.h>
 #include <time.h>
 
-// The two versions of NVML's answer, as its ABI has them.
+// The two versions of NVML's result, as in its ABI.
 typedef struct { unsigned long long total, free, used; } memory1;
 typedef struct { unsigned version; unsigned long long total, reserved, free, used; } memory2;
 typedef int (*query)(void *device, void *memory);
@@ -21,7 +21,7 @@ static long long now(clockid_t clock) {
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-// api is 0 where the device does not answer.
+// api is 0 if the device does not answer.
 static void read_memory(void *device, query v1, query v2, reading *r) {
 	memory2 two = {.version = sizeof(memory2) | 2u << 24};
 	memory1 one;
@@ -33,7 +33,7 @@ static void read_memory(void *device, query v1, query v2, reading *r) {
 	}
 }
 
-// watch gives the number of ticks that it took: fewer than asked for once it is stopped.
+// watch returns the number of ticks that it took, which is lower than requested if it was stopped.
 static int watch(void **devices, int n, query v1, query v2, long long interval, long long *next,
                  int ticks, int *stopped, reading *out) {
 	if (*next == 0) *next = now(CLOCK_MONOTONIC);
@@ -63,8 +63,8 @@ import (
 	"unsafe"
 )
 
-// native reads in C if all devices belong to a real library. go-nvml has loaded the library globally but hands out
-// no handles, so native asks for them again.
+// native returns a function that reads in C, if all devices belong to a real library. go-nvml has loaded the library
+// globally but does not reveal device handles, so native looks them up again.
 func native(devices []Device, interval time.Duration) func(ticks int, stopped *atomic.Int32) []Reading {
 	name1, name2 := C.CString("nvmlDeviceGetMemoryInfo"), C.CString("nvmlDeviceGetMemoryInfo_v2")
 	defer C.free(unsafe.Pointer(name1))

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// native serves a real library, which this build does not have.
+// native returns nil, since this build cannot have a real library.
 func native([]Device, time.Duration) func(int, *atomic.Int32) []Reading { return nil }

@@ -19,23 +19,23 @@ import (
 //go:embed csrc
 var sources embed.FS
 
-// Options says what to build.
+// Options says which phantom GPU to build.
 type Options struct {
-	// Python is the interpreter whose torch the phantom GPU is for: a path, or a name on PATH.
+	// Python is the interpreter with the torch for which the phantom GPU is built: a path, or a name on PATH.
 	Python string
-	// CacheDir holds the compiled libraries; "" is dpsight/phantom in the user's cache directory. Several builds
-	// may share it.
+	// CacheDir is the folder of compiled libraries. "" means dpsight/phantom in the user's cache directory. Several
+	// builds may use it at the same time.
 	CacheDir string
-	// Profile is the device to play; the zero Profile is DefaultProfile.
+	// Profile is the device that the phantom GPU presents. The zero Profile means DefaultProfile.
 	Profile Profile
-	// Compiler is the C compiler; "" is gcc. CXXCompiler is the C++ compiler; "" is g++. If either is given, the
+	// Compiler is the C compiler; "" means gcc. CXXCompiler is the C++ compiler; "" means g++. If either is given, the
 	// libraries are compiled even if this build of dpsight contains them.
 	Compiler, CXXCompiler string
 
-	archives fs.FS // archives inside this build of dpsight; nil is prebuilt
+	archives fs.FS // archives inside this build of dpsight; nil means prebuilt
 }
 
-// libraryFiles are the compiled files. libraryNames also has the link to one of them, against which Triton links.
+// libraryFiles are the compiled files. libraryNames also has the link to one of them that Triton needs for linking.
 var (
 	libraryFiles = []string{"libphantom.so", "libcuda.so.1", "libnvidia-ml.so.1", valuesLibrary}
 	libraryNames = append([]string{driverLink}, libraryFiles...)
@@ -43,18 +43,18 @@ var (
 
 const driverLink = "libcuda.so"
 
-// making is one way to come by the libraries for a torch.
+// making is one way of getting the libraries for a torch.
 type making struct {
 	compiler string // as in [Library]
-	key      string // what the result depends on, besides the sources and torch
+	key      string // what the result depends on besides the sources and torch
 	fill     func(ctx context.Context, work, out string) error
 }
 
-// Build returns the phantom GPU for the torch of an interpreter. Build takes the libraries from the cache, else unpacks
-// them if this build of dpsight contains them, else compiles them. Build finds torch without importing it. The cache's
+// Build returns the phantom GPU for the torch of an interpreter. It takes the libraries from the cache, or else unpacks
+// them if this build of dpsight contains them, or else compiles them. It finds torch without importing it. The cache's
 // key is a hash of the C sources, torch's version, the names, sizes and times of torch's libraries, the version of the
-// CUDA headers, and the compilers or the unpacked files. Builds at the same time wait for the first. If builds cannot
-// wait for each other, each works in its own folder, and the result of the first to finish stays.
+// CUDA headers, and the compilers or the unpacked files. Concurrent builds wait for the first one. If they cannot wait
+// for one another, each works in its own folder, and the first result is kept.
 //
 // Errors wrap ErrPlatform, ErrNoPython, ErrNoTorch, ErrCPUTorch, ErrNoHeaders, ErrNoKernels, ErrNoCompiler or
 // ErrNoCXXCompiler if the environment lacks something.
@@ -113,7 +113,8 @@ func Build(ctx context.Context, options Options) (*Library, error) {
 	}, nil
 }
 
-// chooseMaking prefers the libraries inside this build of dpsight, since they take no time.
+// chooseMaking chooses how to get the libraries. It prefers those inside this build of dpsight, which need no
+// compilation.
 func chooseMaking(ctx context.Context, torch torchInstall, options Options) (making, error) {
 	archives := options.archives
 	if archives == nil {
@@ -153,7 +154,7 @@ func cacheDir(folder string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cache directory of the phantom GPU: %w", err)
 	}
-	// LD_PRELOAD has no way to quote what separates its entries.
+	// LD_PRELOAD has no way to quote the characters that separate its entries.
 	if strings.ContainsAny(folder, " :\t\n") {
 		return "", fmt.Errorf("cache directory of the phantom GPU %q: the dynamic loader cannot take a path with a "+
 			"space or a colon", folder)
@@ -179,7 +180,7 @@ func hashSources(hash io.Writer) error {
 	return nil
 }
 
-// hashStubRules adds the stub generator's rules, which decide what is built too.
+// hashStubRules adds the rules of the stub generator, since the built libraries depend on them too.
 func hashStubRules(hash io.Writer) {
 	fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n%+v\n", textFunction, transferFunction, queryFunction, setterFunction,
 		cudaLibraries)
@@ -211,7 +212,7 @@ func complete(folder string) bool {
 	return true
 }
 
-// buildInto makes the libraries in a folder beside the wanted one and renames it.
+// buildInto makes the libraries in a temporary folder beside the final one, which it then renames.
 func buildInto(ctx context.Context, folder string, torch torchInstall, making making) error {
 	unlock, err := lockBuild(ctx, folder)
 	if err != nil {
@@ -243,7 +244,7 @@ func buildInto(ctx context.Context, folder string, torch torchInstall, making ma
 	if err == nil || complete(folder) {
 		return nil
 	}
-	// The existing folder is incomplete: an earlier version of it was damaged.
+	// The existing folder is incomplete, since an earlier version of it was damaged.
 	if errors.Is(err, fs.ErrExist) || isDir(folder) {
 		if err = os.RemoveAll(folder); err == nil {
 			err = os.Rename(out, folder)
@@ -260,7 +261,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// removeAbandoned clears what builds left that were killed; none takes an hour.
+// removeAbandoned removes what killed builds left behind. No build takes an hour.
 func removeAbandoned(cache string) {
 	folders, err := filepath.Glob(filepath.Join(cache, "lib-*.partial-*"))
 	if err != nil {
@@ -281,8 +282,8 @@ func syncFile(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// writeProfile puts the profile where the library can read it. The file's name has a hash of its content, so an
-// existing file of that name is the right one.
+// writeProfile writes the profile to a file that the library can read. The file's name contains a hash of its content,
+// so an existing file with that name has the right content.
 func writeProfile(cache string, profile Profile, kernels kernelVersion) (string, error) {
 	data := profile.encode(kernels)
 	sum := sha256.Sum256(data)

@@ -72,15 +72,15 @@ func firstError(output string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// A shared library to build: its file, soname and the folders of its sources, and the symbols of torch's that it
-// answers for.
+// A target is a shared library to build: its file, its soname, the folders of its sources, and the symbols that it
+// provides for torch.
 type target struct {
 	file, soname string
 	folders      []string
 	wanted       func(string) bool
 }
 
-// sources are the C files of the library.
+// sources returns the C files of the library.
 func (t target) sources() (files []string, err error) {
 	for _, folder := range t.folders {
 		found, err := fs.Glob(sources, path.Join(folder, "*.c"))
@@ -98,7 +98,7 @@ var targets = []target{
 	{"libnvidia-ml.so.1", "libnvidia-ml.so.1", []string{"csrc/nvml"}, func(string) bool { return false }},
 }
 
-// objectFlags are what the C sources that were unpacked into work are compiled with.
+// objectFlags returns the compiler flags for the C sources that were unpacked into work.
 func objectFlags(work string, torch torchInstall) []string {
 	return []string{
 		"-O1", "-fPIC", "-std=gnu11", "-w", "-fvisibility=hidden", "-D_GNU_SOURCE",
@@ -117,7 +117,7 @@ func compileAll(ctx context.Context, work, out string, torch torchInstall, compi
 		return err
 	}
 	flags := objectFlags(work, torch)
-	// The longest first: the others take a second together.
+	// The slowest job is first: the others together take a second.
 	jobs := []func() error{func() error { return compilers.cxx.buildValues(ctx, work, out, torch) }}
 	objects := make([][]string, len(targets))
 	for i, target := range targets {
@@ -167,7 +167,7 @@ func (c compiler) link(ctx context.Context, work, out string, target target, obj
 	return c.run(ctx, append(append(arguments, objects...), "-lpthread", "-ldl")...)
 }
 
-// inParallel runs the jobs on as many goroutines as there are processors and gives the first error.
+// inParallel runs the jobs on as many goroutines as there are processors and returns the first error.
 func inParallel(ctx context.Context, jobs []func() error) error {
 	var (
 		group sync.WaitGroup

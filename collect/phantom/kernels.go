@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// architecture is one that torch's kernels were compiled for, such as sm_86, sm_90a or compute_120.
+// architecture is a target for which torch's kernels were compiled, such as sm_86, sm_90a or compute_120.
 type architecture struct {
-	// ptx is set for compute_*: the driver can compile its kernels for any later device.
+	// ptx is true for compute_*: the driver can compile such kernels for any later device.
 	ptx          bool
 	major, minor int
-	// feature is 'a' where only this very device runs it, 'f' where only later ones of its family do, 0 otherwise.
+	// feature is 'a' if only this exact device runs the kernels, 'f' if later devices of the same family do too, and 0
+	// otherwise.
 	feature byte
 }
 
-// kernelVersion is what a device says of the kernel that it runs, as 10 * major + minor.
+// kernelVersion is the version that a device reports of a kernel that it runs, as 10 * major + minor.
 type kernelVersion struct{ ptx, binary int }
 
 var (
@@ -26,10 +27,10 @@ var (
 	architectureList = regexp.MustCompile(`^(?:sm|compute)_[0-9]+[af]?(?: (?:sm|compute)_[0-9]+[af]?)*$`)
 )
 
-// readArchitectures reads the result of torch.cuda.get_arch_list(), a string that the build leaves in
-// libtorch_python. Asking torch would take seconds for the import, and the format of the kernels themselves is not
-// documented. If a torch does not state it, or states two, the result is empty, and torch is assumed to have what
-// the device needs.
+// readArchitectures returns the result of torch.cuda.get_arch_list(), a string that torch's build writes into
+// libtorch_python. Importing torch to ask for it would take seconds, and the format of the kernels themselves is not
+// documented. If the library has no such string, or two, the result is empty, and torch is assumed to have kernels for
+// the device.
 func readArchitectures(library string) []architecture {
 	data, err := os.ReadFile(library)
 	if err != nil {
@@ -92,7 +93,7 @@ func (a architecture) String() string {
 
 func (a architecture) version() int { return 10*a.major + a.minor }
 
-// runsOn is CUDA's rule of binary and PTX compatibility.
+// runsOn reports whether a device runs kernels of the architecture, by CUDA's rule of binary and PTX compatibility.
 func (a architecture) runsOn(major, minor int) bool {
 	switch {
 	case a.feature == 'a':
@@ -104,8 +105,8 @@ func (a architecture) runsOn(major, minor int) bool {
 }
 
 // kernelsFor returns the version of torch's kernels that the profile's device runs: the latest binary code that it can
-// run, else what the driver compiles from the latest PTX. Without either, kernelsFor returns ErrNoKernels: on such a
-// device every kernel fails.
+// run, or else what the driver compiles from the latest PTX. If there is neither, it returns ErrNoKernels: every kernel
+// would fail on such a device.
 func (t torchInstall) kernelsFor(profile Profile) (kernelVersion, error) {
 	major, minor := int(profile.Properties["compute_major"]), int(profile.Properties["compute_minor"])
 	device := 10*major + minor

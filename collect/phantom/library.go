@@ -7,49 +7,49 @@ import (
 	"strings"
 )
 
-// MostDevices is how many devices a phantom GPU can have.
+// MostDevices is the most devices that a phantom GPU can have.
 const MostDevices = 8
 
-// Library is a built phantom GPU. The fields up to Compiler are results; the rest may be set before Vars or Env is
-// called.
+// Library is a built phantom GPU. The fields up to Compiler are results; the other fields may be set before Vars or Env
+// is called.
 type Library struct {
-	// Dir holds libphantom.so, libphantom_values.so, libcuda.so.1 and libnvidia-ml.so.1.
+	// Dir is the folder with libphantom.so, libphantom_values.so, libcuda.so.1 and libnvidia-ml.so.1.
 	Dir string
-	// ProfilePath is the device profile in the form that the library reads.
+	// ProfilePath is the file of the device profile, in the form that the library reads.
 	ProfilePath string
 	Profile     Profile
-	// Python is the interpreter that the library was built for. TorchVersion and CUDAVersion are its torch's
-	// versions, such as 2.11.0+cu130 and 13.0.
+	// Python is the interpreter that the library was built for. TorchVersion and CUDAVersion are the versions of its
+	// torch and of that torch's CUDA, such as 2.11.0+cu130 and 13.0.
 	Python       string
 	TorchVersion string
 	CUDAVersion  string
-	// Compiler is the C compiler's version; "" if this build of dpsight contained the libraries.
+	// Compiler is the C compiler's version. It is "" if this build of dpsight contained the libraries.
 	Compiler string
 
-	// ScratchDir is where Triton keeps what it compiles, apart from the user's own cache, and TorchInductor too if
+	// ScratchDir is where Triton stores compiled code, apart from the user's own cache, and TorchInductor too if
 	// InductorDir is "". Build sets it to a folder of the cache.
 	ScratchDir string
-	// InductorDir is TorchInductor's cache folder. The cache holds which variant of a kernel was the fastest. Timing
-	// variants allocates memory, and a run with a filled cache times nothing. A run whose memory must not depend on
-	// earlier runs needs an empty folder. InductorDir must never be the user's cache, since on the phantom GPU the
-	// fastest variant is random.
+	// InductorDir is TorchInductor's cache folder. The cache records which variant of a kernel was fastest. Timing the
+	// variants allocates memory, and a run with a filled cache times none. So a run whose memory must not depend on
+	// earlier runs needs an empty folder. It must never be the user's cache, since on the phantom GPU the fastest
+	// variant is random.
 	InductorDir string
-	// Devices is the number of devices, 1 to [MostDevices]; 0 is 1.
+	// Devices is the number of devices, from 1 to [MostDevices]. 0 means 1.
 	Devices int
-	// MemoryBytes is what cudaMalloc can hand out on each device before it fails; 0 is the profile's memory minus
-	// the context.
+	// MemoryBytes is how much memory cudaMalloc can provide on each device before it fails. 0 means the profile's
+	// memory minus the context.
 	MemoryBytes int64
-	// AddressPolicy decides where segments are placed, which changes reserved memory by about a per cent. "h200"
-	// and "blocks" follow a driver's observed behaviour (csrc/blocks.c); with "+0" to "+31" the grid of blocks lies
-	// elsewhere. Other values: "" (the profile's choice), "up", "down", a number that seeds random places, and
+	// AddressPolicy decides where segments are placed, which changes reserved memory, usually by about a per cent.
+	// "h200" and "blocks" follow a driver's observed behaviour (csrc/blocks.c); with "+0" to "+31" the grid of blocks
+	// lies elsewhere. Other values: "" (the profile's choice), "up", "down", a number that seeds random places, and
 	// "@PATH" (the segments of a recording).
 	AddressPolicy string
-	// Shared is the path of the page in which the processes of a run count what they hold of each device (see
-	// [NewShared]). If Shared is "", each process has its own devices.
+	// Shared is the path of the page in which the processes of a run count the memory that they hold on each device
+	// (see [NewShared]). If it is "", each process has devices of its own.
 	Shared string
 }
 
-// Preload is the path of the library to preload.
+// Preload returns the path of the library to preload.
 func (l *Library) Preload() string { return filepath.Join(l.Dir, "libphantom.so") }
 
 // Vars returns the variables that a process on the phantom GPU needs, without regard to existing ones. Env merges
@@ -67,11 +67,11 @@ func (l *Library) Vars() map[string]string {
 		"PHANTOM_PROFILE":         l.ProfilePath,
 		"TORCHINDUCTOR_CACHE_DIR": inductor,
 		"TRITON_CACHE_DIR":        filepath.Join(l.ScratchDir, "triton"),
-		// A thread of the autograd engine that is late at the end of the process waits for that end (csrc/finalize.c);
-		// torch would wait ten seconds for the thread.
+		// At the end of the process, a late thread of the autograd engine waits for that end (csrc/finalize.c). torch
+		// would wait ten seconds for the thread.
 		"TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT": "0",
-		// Steps without kernels come so fast that OpenMP's threads never stop spinning for the next parallel region:
-		// two to six times the CPU time, where cores are shared.
+		// Steps without kernels follow so fast that OpenMP's threads never stop spinning between parallel regions: that
+		// takes two to six times the CPU time if cores are shared.
 		openMPWaits: "PASSIVE",
 	}
 	if l.Devices > 0 {
@@ -89,11 +89,11 @@ func (l *Library) Vars() map[string]string {
 	return vars
 }
 
-// openMPWaits says how OpenMP's threads wait for work.
+// openMPWaits is the variable that says how OpenMP's threads wait for work.
 const openMPWaits = "OMP_WAIT_POLICY"
 
-// Env returns the environment for a child process: base (as from os.Environ) with Vars set, and the loader's two
-// search lists prepended to base's. How OpenMP's threads wait stays as in base.
+// Env returns the environment for a child process: base (as from os.Environ) with Vars set, and the loader's two search
+// lists prepended to base's. base's setting of how OpenMP's threads wait is kept.
 func (l *Library) Env(base []string) []string {
 	vars := l.Vars()
 	var env []string

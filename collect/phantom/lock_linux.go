@@ -9,7 +9,7 @@ import (
 )
 
 // lockBuild waits until no other process builds into the folder. The lock only saves work. A process that does not get
-// the lock, because the lock file was removed meanwhile, builds at the same time.
+// it, because the lock file was removed meanwhile, builds at the same time.
 func lockBuild(ctx context.Context, folder string) (unlock func(), err error) {
 	file, err := os.OpenFile(folder+".lock", os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

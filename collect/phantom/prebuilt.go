@@ -24,7 +24,7 @@ var prebuilt embed.FS
 // symbolList is the file in an archive that lists the CUDA functions that its libraries provide, one per line.
 const symbolList = "symbols"
 
-// versionsIn lists the versions of torch that there are archives for, such as 2.11.0+cu130.
+// versionsIn returns the versions of torch for which there are archives, such as 2.11.0+cu130.
 func versionsIn(archives fs.FS) (versions []string) {
 	names, err := fs.Glob(archives, "prebuilt/*.zip")
 	if err != nil {
@@ -39,8 +39,8 @@ func versionsIn(archives fs.FS) (versions []string) {
 	return versions
 }
 
-// archiveName contains a digest of what the libraries are compiled from: other sources or other CUDA headers give
-// another name. The archive's name does not depend on the interpreter.
+// archiveName returns the name of an archive. It contains a digest of everything that the libraries are compiled from:
+// other sources or other CUDA headers give another name. The name does not depend on the interpreter.
 func archiveName(torch torchInstall) (string, error) {
 	hash := sha256.New()
 	if err := hashSources(hash); err != nil {
@@ -51,8 +51,8 @@ func archiveName(torch torchInstall) (string, error) {
 	return fmt.Sprintf("%s-%s.zip", torch.version, hex.EncodeToString(hash.Sum(nil))[:20]), nil
 }
 
-// unpacking makes libraries of the archive for a torch, if such an archive exists and answers for all that this torch
-// calls. Two builds of torch may have the same version and call different functions.
+// unpacking returns a making that unpacks the archive for a torch, if there is one and it provides all functions that
+// this torch calls. Two builds of torch may have the same version and call different functions.
 func unpacking(archives fs.FS, torch torchInstall) (making, bool, error) {
 	name, err := archiveName(torch)
 	if err != nil {
@@ -96,7 +96,7 @@ func unpacking(archives fs.FS, torch torchInstall) (making, bool, error) {
 }
 
 // Prebuild compiles the libraries for the torch of an interpreter, as [Build] does, and writes them into a folder as an
-// archive that a later build of dpsight can contain. Prebuild returns the archive's path.
+// archive that a later build of dpsight can contain. It returns the archive's path.
 func Prebuild(ctx context.Context, options Options, folder string) (string, error) {
 	torch, err := locateTorch(ctx, options.Python)
 	if err != nil {
@@ -144,7 +144,7 @@ func Prebuild(ctx context.Context, options Options, folder string) (string, erro
 	return path, os.WriteFile(path, packed.Bytes(), 0o644)
 }
 
-// addFile gives no time, so that the same libraries are the same archive.
+// addFile adds a file to an archive without a time, so that the same libraries give the same archive.
 func addFile(archive *zip.Writer, name string, data []byte) error {
 	header := &zip.FileHeader{Name: name, Method: zip.Deflate}
 	header.SetMode(0o755)

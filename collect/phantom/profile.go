@@ -16,48 +16,48 @@ import (
 // ProfileSchema is the schema of a profile file.
 const ProfileSchema = "dpsight.phantom.profile/1"
 
-// DefaultProfile is used if no profile is named.
+// DefaultProfile is the profile that is used if none is named.
 const DefaultProfile = "h200"
 
-// Profile describes the device that the phantom GPU plays. A profile is a JSON file of this form in profiles/;
-// Properties must have exactly the keys of PropertyNames.
+// Profile describes the device that the phantom GPU presents. A profile is a JSON file of this form in the folder
+// profiles.
 type Profile struct {
 	Schema string `json:"schema"`
 	// ID is the profile's name on the command line, as in --device phantom:h200.
 	ID string `json:"id"`
-	// Name is the device's name as CUDA and NVML give it.
+	// Name is the device's name as CUDA and NVML report it.
 	Name string `json:"name"`
-	// Checked is whether predictions for the profile were compared with recordings from such a device.
+	// Checked says whether predictions for the profile were compared with recordings from such a device.
 	Checked bool `json:"checked"`
 	// CheckedTorch is the version of torch in the recordings that predictions were compared with, since other versions
 	// allocate differently.
 	CheckedTorch string `json:"checked_torch,omitempty"`
-	// Addresses is the default address policy if Library.AddressPolicy names none: "h200" if the driver was seen to
-	// place segments so, else "blocks".
+	// Addresses is the address policy if Library.AddressPolicy names none: "h200" if the device's driver was seen to
+	// place segments like that, else "blocks".
 	Addresses string `json:"addresses"`
-	// Source is the default source of the properties, for those that neither Sources nor Assumed names: read from a
-	// device, or published.
+	// Source says where the properties come from that neither Sources nor Assumed names: they were read from a device,
+	// or published.
 	Source string `json:"source"`
-	// Sources has, by property, another source than Source.
+	// Sources has, by property, a source that differs from Source.
 	Sources map[string]string `json:"sources,omitempty"`
-	// Assumed maps a property to the reason for its value if no source states it. A checked profile has no assumed
+	// Assumed has, by property, the reason for its value if no source states it. A checked profile has no assumed
 	// properties.
 	Assumed map[string]string `json:"assumed,omitempty"`
 	// Properties are CUDA's device properties by snake-case name, with the unit as a suffix (bytes, khz, bits). Counts
 	// have no suffix, and yes and no are 1 and 0. total_memory_bytes is cudaDeviceProp.totalGlobalMem. context_bytes is
 	// the part of total_memory_bytes that a process's context takes before the first allocation.
 	Properties map[string]int64 `json:"properties"`
-	// Clusters maps the number of multiprocessors in a cluster to how many such clusters the device holds at once. If
-	// Clusters is missing, cuDNN's workspaces for cluster kernels stay as cuDNN reports them without a device. Cluster
-	// sizes that Clusters lacks are unknown.
+	// Clusters has, by the number of multiprocessors in a cluster, how many such clusters the device can hold at once.
+	// If it is missing, cuDNN's workspaces for cluster kernels stay as cuDNN reports them without a device. Cluster
+	// sizes that are missing are unknown.
 	Clusters map[int]int64 `json:"clusters,omitempty"`
 	// ClustersSource says where the numbers in Clusters come from.
 	ClustersSource string `json:"clusters_source,omitempty"`
-	// Withheld is true if the engines that cuDNN withholds without a device were seen to run on this one, with the
-	// workspaces in csrc/corrections. If Withheld is false, the phantom GPU assumes that the first engine that cuDNN
-	// offers without a device runs.
+	// Withheld is true if the engines that cuDNN withholds without a device were seen to run on this device, with the
+	// workspaces in csrc/corrections. If it is false, the phantom GPU assumes that the first engine that cuDNN offers
+	// without a device is used.
 	Withheld bool `json:"withheld,omitempty"`
-	// WithheldSource says where the withheld engines were seen to run.
+	// WithheldSource says where these engines were seen to run.
 	WithheldSource string `json:"withheld_source,omitempty"`
 }
 
@@ -68,7 +68,7 @@ var profileFiles embed.FS
 func Profiles() []string {
 	files, err := fs.Glob(profileFiles, "profiles/*.json")
 	if err != nil {
-		panic(err) // the pattern is a constant
+		panic(err) // the pattern is a valid constant
 	}
 	var names []string
 	for _, file := range files {
@@ -78,7 +78,7 @@ func Profiles() []string {
 	return names
 }
 
-// LoadProfile gives a built-in profile by name. An unknown name is an error that lists the known names.
+// LoadProfile returns a built-in profile by name. For an unknown name, the error lists the known names.
 func LoadProfile(name string) (Profile, error) {
 	if !slices.Contains(Profiles(), name) {
 		return Profile{}, fmt.Errorf("unknown device profile %q: known are %s", name, strings.Join(Profiles(), ", "))
@@ -94,7 +94,7 @@ func LoadProfile(name string) (Profile, error) {
 	return profile, nil
 }
 
-// ParseProfile reads a profile file and checks it: its schema, no unknown field, and each property exactly once.
+// ParseProfile parses a profile file and checks it: the right schema, no unknown field, and each property exactly once.
 func ParseProfile(data []byte) (Profile, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -157,7 +157,7 @@ func (p Profile) check() error {
 	return nil
 }
 
-// maxCluster is the largest cluster that CUDA has: phantom.h has a place for each size.
+// maxCluster is the size of the largest cluster in CUDA. phantom.h has an entry for each size.
 const maxCluster = 16
 
 func (p Profile) checkClusters() error {
@@ -176,7 +176,7 @@ func (p Profile) checkClusters() error {
 		if size < 1 || size > maxCluster || count < 1 || count > p.Properties["multiprocessors"]/int64(size) {
 			return fmt.Errorf("field %q: %d clusters of %d cannot be", "clusters", count, size)
 		}
-		// A place for a larger cluster also fits a smaller one.
+		// Where a larger cluster fits, a smaller one does too.
 		if smaller != 0 && count > smaller {
 			return fmt.Errorf("field %q has more clusters of %d than of fewer", "clusters", size)
 		}
@@ -208,7 +208,7 @@ func (p Profile) checkOrigins(names []string) error {
 	return nil
 }
 
-// checkText refuses what the C library's lines, or cuDNN's JSON that it writes, could not hold.
+// checkText refuses text that would break the lines that the C library reads, or cuDNN's JSON that the library writes.
 func checkText(text string) error {
 	if text == "" || strings.ContainsAny(text, "\n\"\\") {
 		return errors.New("is empty or has a character that it may not have")
@@ -216,11 +216,11 @@ func checkText(text string) error {
 	return nil
 }
 
-// PropertyNames lists the properties of a profile in the order of the C library's table, which declares them.
+// PropertyNames returns the properties of a profile, in the order of the C library's table, which declares them.
 func PropertyNames() []string {
 	header, err := sources.ReadFile("csrc/phantom.h")
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // the file is embedded
 	}
 	var names []string
 	for _, line := range strings.Split(string(header), "\n") {
@@ -232,8 +232,8 @@ func PropertyNames() []string {
 	return names
 }
 
-// encode writes the form that the C library reads: key=value lines, with the version of the kernels that the device
-// runs.
+// encode returns the profile in the form that the C library reads: key=value lines, with the version of the kernels
+// that the device runs.
 func (p Profile) encode(kernels kernelVersion) []byte {
 	var b bytes.Buffer
 	b.WriteString("name=" + p.Name + "\naddresses=" + p.Addresses + "\n")

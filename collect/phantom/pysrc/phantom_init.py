@@ -1,14 +1,13 @@
-"""Initial values of large host tensors, made when they are read.
+"""Defers the initial values of large host tensors until they are read.
 
-A script that builds its model on the host and moves it to the device draws billions of numbers that a phantom
-device does not keep. Here ``normal_`` and ``uniform_`` on a large host tensor draw nothing. The generator
-advances as if they had, and the tensor's memory is deferred (csrc/deferred.c): it has no pages, and the first
-access to it, by any code, makes the values that torch would have drawn. So a script sees no difference except in
-time and memory.
+A script that builds its model on the host and moves it to the device draws billions of numbers that a phantom GPU does
+not keep. With this module, ``normal_`` and ``uniform_`` on a large host tensor draw nothing. The generator advances as
+if they had. The tensor's memory is deferred (csrc/deferred.c): it has no pages, and its first access, by any code,
+makes the values that torch would have drawn. So a script sees no difference except in time and memory.
 
-If a module changes its type on the way (``model.bfloat16()``), the result is deferred too. ``trunc_normal_``,
-which goes over its tensor five times, is deferred as a whole. Any other operation on deferred memory makes its
-values, and a fork makes all values.
+If a module then changes its type (``model.bfloat16()``), the result is deferred too. ``trunc_normal_``, which passes
+over its tensor five times, is deferred as a whole. Any other operation on deferred memory makes its values, and a fork
+makes all values.
 """
 
 from __future__ import annotations
@@ -27,13 +26,14 @@ from typing import Any
 import phantom_torch
 
 SMALLEST = 1 << 20
-"""Bytes of a tensor worth deferring; blocks of torch's allocator have pages of their own from here on (deferred.c)."""
+"""Bytes from which on deferring a tensor is worth while. From this size on, blocks of torch's allocator have pages of
+their own (deferred.c)."""
 
 _Maker = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
 
 
 class _Recipe:
-    """How a tensor's values are made: an initialiser, the generator's state before it, and the types it was cast to."""
+    """How to make a tensor's values: the initialiser, the generator's state before it, and the later casts."""
 
     __slots__ = ("after", "before", "casts", "dtype", "fill", "numel")
 
@@ -56,14 +56,14 @@ class Init:
         self._recipes: dict[int, _Recipe] = {}
         self._numbers = itertools.count(1)
         self._agreed: dict[tuple[str, Any], bool] = {}
-        self._local = threading.local()  # makes: this thread makes one
+        self._local = threading.local()  # makes: whether this thread is making a tensor
         self._word_draws = {torch.float32: 1, torch.bfloat16: 1, torch.float16: 1, torch.float64: 2}
         self._library: Any = None
         self._plain = (torch.Tensor, torch.nn.Parameter)
-        self._maker = _Maker(self._make)  # kept: C calls it
+        self._maker = _Maker(self._make)  # must be referenced, since C calls it
 
     def counts(self) -> tuple[int, int]:
-        """How many tensors were deferred so far, and how many of them were made after all."""
+        """The number of tensors deferred so far, and how many of these were then made."""
         counts = (ctypes.c_uint64 * 2)()
         self._phantom.phantom_deferred_counts(counts)
         return counts[0], counts[1]
@@ -71,7 +71,7 @@ class Init:
     # -- deferring
 
     def _whole(self, tensor: Any) -> bool:
-        """Whether a tensor fills a block that has pages of its own, and is of a kind whose draws are known."""
+        """Whether a tensor fills a block with its own pages, and has a type whose draws are known."""
         torch = self._torch
         if tensor.device.type != "cpu" or tensor.layout is not torch.strided or tensor.dtype not in self._word_draws:
             return False
@@ -88,9 +88,9 @@ class Init:
         return storage.nbytes() == size and self._phantom.phantom_deferrable(storage.data_ptr())
 
     def _defer(self, tensor: Any, recipe: _Recipe) -> bool:
-        # The recipe exists before anybody can ask for it, so no lock is needed. A lock would not be safe: a signal
-        # handler may run at each line, and raise or read deferred memory, and a child inherits the locks of threads
-        # that it does not have.
+        # The recipe exists before its number is known elsewhere, so no lock is needed. A lock would not be safe: a
+        # signal handler may run at each line, and raise or read deferred memory, and a child inherits the locks of
+        # threads that it does not have.
         storage, number = tensor.untyped_storage(), next(self._numbers)
         self._recipes[number] = recipe
         if not self._phantom.phantom_defer(storage.data_ptr(), storage.nbytes(), number):
@@ -100,7 +100,7 @@ class Init:
         return True
 
     def _forget(self) -> None:
-        """Drops the recipes of tensors that are no more."""
+        """Drops the recipes of tensors that no longer exist."""
         room = 256
         numbers = (ctypes.c_uint64 * room)()
         while count := self._phantom.phantom_deferred_dropped(numbers, room):
@@ -108,7 +108,7 @@ class Init:
                 self._recipes.pop(number, None)
 
     def _draw(self, tensor: Any, generator: Any, draws: int, fill: Callable[[Any, Any], Any]) -> bool:
-        """Defers an initialiser that takes so many words from the generator."""
+        """Defers an initialiser that takes draws words from the generator."""
         generator = generator or self._torch.default_generator
         before = generator.get_state()
         after = before.clone()
@@ -120,7 +120,8 @@ class Init:
         return True
 
     def _agrees(self, name: str, dtype: Any) -> bool:
-        """Whether this torch draws as many words for a number of this type as is assumed; tried once on a few."""
+        """Whether this torch draws the assumed number of words for a number of this type. It is tested once, on a few
+        numbers."""
         agrees = self._agreed.get((name, dtype))
         if agrees is None:
             count = 1 << 12
@@ -135,15 +136,15 @@ class Init:
     # -- making
 
     def _make(self, number: int) -> None:
-        """Makes a deferred tensor. It runs on a separate thread, while the thread that touched the tensor waits."""
+        """Makes a deferred tensor. This runs on a separate thread, while the thread that accessed the tensor waits."""
         self._local.makes = True
         try:
             recipe = self._recipes.get(number)
-            if recipe is None:  # freed meanwhile, or given another
+            if recipe is None:  # the tensor was freed meanwhile, or its recipe replaced
                 return
             self._compute(number, recipe)
             self._recipes.pop(number, None)
-        except BaseException as error:  # it cannot be raised: the waiting thread is inside an instruction
+        except BaseException as error:  # it cannot be raised, since the waiting thread is inside an instruction
             sys.stderr.write(f"phantom: initial values could not be made: {type(error).__name__}: {error}\n")
             os.abort()
         finally:
@@ -185,12 +186,12 @@ class Init:
         if self._library is None:
             self._library = torch.library.Library("aten", "IMPL")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns about the override that was just allowed
+            warnings.simplefilter("ignore")  # torch warns about the allowed override
             self._library.impl(name, make(kernel), "CPU", with_keyset=True, allow_override=True)
 
     def _normal(self, kernel: Any) -> Callable[..., Any]:
         def call(keyset: Any, tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
-            # Sixteen at a time; how a rest is drawn differs between versions of torch.
+            # torch draws sixteen numbers at a time. How it draws a remainder differs between versions.
             if std >= 0 and self._whole(tensor) and tensor.numel() % 16 == 0 and self._agrees("normal_", tensor.dtype):
                 draws = tensor.numel() * self._word_draws[tensor.dtype]
                 if self._draw(tensor, generator, draws, lambda t, g: t.normal_(mean, std, generator=g)):
@@ -201,7 +202,7 @@ class Init:
 
     def _uniform(self, kernel: Any) -> Callable[..., Any]:
         def call(keyset: Any, tensor: Any, low: float = 0.0, high: float = 1.0, generator: Any = None) -> Any:
-            # Bounds that torch refuses are left for it to refuse.
+            # torch itself refuses other bounds.
             if -1e4 <= low <= high <= 1e4 and self._whole(tensor) and self._agrees("uniform_", tensor.dtype):
                 draws = tensor.numel() * self._word_draws[tensor.dtype]
                 if self._draw(tensor, generator, draws, lambda t, g: t.uniform_(low, high, generator=g)):
@@ -211,8 +212,8 @@ class Init:
         return call
 
     def _apply(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """``Module._apply``, through which modules change type. An operator below it would see all copies, but in
-        Python it costs each of them ten microseconds, and turns Python's numbers, which are tensors there, into
+        """Wraps ``Module._apply``, through which modules change type. An operator below it would see all copies. But in
+        Python it would add ten microseconds to each copy, and turn Python's numbers, which are tensors there, into
         floats."""
         torch = self._torch
 
@@ -221,7 +222,7 @@ class Init:
                 return function(module, change, *args, **kwargs)
 
             def changed(tensor: Any) -> Any:
-                # Others may have no size yet, or no memory of their own.
+                # Other tensors may have no size yet, or no memory of their own.
                 if type(tensor) not in self._plain:
                     return change(tensor)
                 recipe = self._recipe_of(tensor)
@@ -233,7 +234,7 @@ class Init:
                             tensor = cast
                 return change(tensor)
 
-            changed.__qualname__ = change.__qualname__ + "."  # for modules inside of this one it is done
+            changed.__qualname__ = change.__qualname__ + "."  # marks it as done for the modules inside this one
             return function(module, changed, *args, **kwargs)
 
         return functools.wraps(function)(apply)
@@ -246,7 +247,7 @@ class Init:
 
     def _truncated(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any = None) -> Any:
-            # Far from its bounds torch warns, and means the caller to see where.
+            # If the mean is far from the bounds, torch warns and points at the caller.
             near = a - 2 * std <= mean <= b + 2 * std
             if type(tensor) in self._plain and near and self._whole(tensor) and self._agrees("uniform_", tensor.dtype):
                 draws = tensor.numel() * self._word_draws[tensor.dtype]
@@ -258,8 +259,8 @@ class Init:
 
     def _install(self) -> None:
         self._phantom.phantom_defer_to(self._maker)
-        # Children would each make their own copy of what they now share: for example a data set, read by every
-        # worker.
+        # Without this, each child process would make its own copy of memory that all share, for example of a data set
+        # that every worker reads.
         atexit.register(self._phantom.phantom_defer_at_exit)
         os.register_at_fork(before=self._phantom.phantom_make_all)
         self._override("normal_", self._normal)

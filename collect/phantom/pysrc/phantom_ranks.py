@@ -1,11 +1,11 @@
-"""One rank of a world whose other ranks do not run: the peers are copies of this one.
+"""Lets one rank run as if in a world of several: the other ranks do not run, and count as copies of this one.
 
-csrc/nccl.c does this for NCCL. Everything else that would wait for a peer is replaced here. The store at which
-the ranks meet answers for them. gloo's process group is torch's own fake one. Collectives of Python objects send
-and receive this rank's objects. What only a peer knows stays unknown: an object that another rank broadcasts is
-what this rank had there.
+csrc/nccl.c does this for NCCL. All other code that would wait for another rank is replaced here. The store at which the
+ranks meet answers for the other ranks. gloo's process group is torch's own fake one. Collectives of Python objects both
+send and receive this rank's objects. What only another rank knows stays unknown: if another rank broadcasts an object,
+this rank gets its own.
 
-If all ranks run, as under torchrun, they meet as usual, and gloo carries what NCCL would not.
+If all ranks run, as under torchrun, they meet as usual, and gloo carries the objects that NCCL would carry.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from typing import Any
 import phantom_torch
 
 ANSWER = b"\x07" * 128
-"""What an absent key reads: NCCL's identifier of a communicator, which csrc/nccl.c does not look at, has this size."""
+"""The value of a missing key: it has the size of NCCL's identifier of a communicator, whose content csrc/nccl.c
+ignores."""
 
 QUIET = {
-    # Their threads would ask the store, every few seconds, whether a peer has failed.
+    # Their threads would ask the store every few seconds whether another rank has failed.
     "TORCH_NCCL_ENABLE_MONITORING": "0",
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
     "TORCH_NCCL_PROPAGATE_ERROR": "0",
@@ -38,7 +39,7 @@ def _make_store(dist: Any) -> type:
     class Store(dist.Store):  # type: ignore[misc]
         """A store that every peer has already visited, so that no rank waits."""
 
-        _values: dict[str, bytes] = {}  # of all: clients of one server see the same
+        _values: dict[str, bytes] = {}  # shared by all stores, as clients of one server share their values
         _kept: list[Any] = []  # torch's C++ keeps no reference to the Python object
 
         def __init__(self, *_args: Any, **_kwargs: Any) -> None:
@@ -58,7 +59,7 @@ def _make_store(dist: Any) -> type:
             return self._values.get(key, expected)
 
         def add(self, key: str, value: int) -> int:
-            # The peers add as much, so whoever counts them finds all of them.
+            # The other ranks add the same amount, so code that counts ranks finds all of them.
             before = int(self._values.get(key, b"0"))
             after = before + value * int(os.environ["WORLD_SIZE"])
             self._values[key] = str(after).encode()
@@ -116,8 +117,8 @@ def _make_gloo(torch: Any, groups: phantom_torch.Groups) -> type:
 
 
 def _answer_futures(torch: Any, fake: Any) -> Any:
-    """The fake group's futures hold nothing. DDP takes its gradients from the futures of its sums, so these must
-    hold them."""
+    """Gives the fake group's futures their results. DDP takes its gradients from the futures of its sums, which are
+    empty otherwise."""
     library = torch.library.Library("c10d", "IMPL")
 
     def kernel_for(key: str) -> Any:
@@ -136,7 +137,7 @@ def _answer_futures(torch: Any, fake: Any) -> Any:
         return allreduce
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns about the override that was just allowed
+        warnings.simplefilter("ignore")  # torch warns about the allowed override
         for key in ("CPU", "CUDA"):
             library.impl("allreduce_", kernel_for(key), key, with_keyset=True, allow_override=True)
     return library
@@ -144,7 +145,8 @@ def _answer_futures(torch: Any, fake: Any) -> Any:
 
 def _make_logger(dist: Any) -> type:
     class Logger(dist.Logger):  # type: ignore[misc]
-        """DDP's record of itself. It takes any group called gloo for gloo's own class, and reads past its end."""
+        """DDP's record of itself. The real one takes any group called gloo for gloo's own class, and reads beyond its
+        end."""
 
         def set_construction_data_and_log(self, *_args: Any) -> None:
             return None
@@ -153,27 +155,28 @@ def _make_logger(dist: Any) -> type:
 
 
 def _values() -> Any:
-    """The module that lists the script's reads; None if values are not followed."""
+    """The module that lists the script's reads, or None if values are not followed."""
     module = sys.modules.get("phantom_values")
     return module.installed() if module is not None else None
 
 
 def _took_for_all(size: int) -> None:
-    """The script gets this rank's value for another's, if only the host is asked."""
+    """Notes that the script gets this rank's value for another rank's, in a collective on the host."""
     values = _values()
     if values and size > 1:
         values.took_for_all()
 
 
 def _arrived(given: Any) -> Any:
-    """An object as a collective returns it. Its tensors are read for that, without being listed."""
+    """An object as a collective returns it. To make it, its tensors are read without being listed as the script's
+    reads."""
     values = _values()
     with values.unlisted() if values else contextlib.nullcontext():
         return pickle.loads(pickle.dumps(given))
 
 
 def _pickled(there: Any) -> bytes:
-    """What an arriving object replaces. It need not be an object that can be sent; then nothing."""
+    """What an arriving object replaces. It is empty if the replaced object cannot be sent."""
     values = _values()
     with values.unlisted() if values else contextlib.nullcontext():
         try:
@@ -183,8 +186,8 @@ def _pickled(there: Any) -> bytes:
 
 
 class Ranks:
-    """The collectives that torch builds from others, or that its fake group leaves undone. Collectives of objects
-    allocate on the device what torch's own do, if all ranks have what this one has."""
+    """Replaces the collectives that torch builds from others, or that its fake group does not implement. Collectives of
+    objects allocate on the device what torch's own allocate if all ranks have the same objects as this one."""
 
     OBJECTS = (
         "all_gather_object",
@@ -281,7 +284,7 @@ class Ranks:
         group_src: Any = None,
         **kwargs: Any,
     ) -> int:
-        """What the peer would send is unknown, so the list does not change."""
+        """Returns without changing the list, since what the other rank would send is unknown."""
         letter = _Letter([len(_pickled(each) or pickle.dumps(None)) for each in object_list])
         self._allocate("recv_object_list", letter, object_list, src, group, device, group_src, **kwargs)
         _took_for_all(self._dist.get_world_size(group))
@@ -296,7 +299,8 @@ class Ranks:
         group_desc: Any = None,
         **_kwargs: Any,
     ) -> Any:
-        """Separate groups, since only the peers know who is in a split communicator. Ranks are the world's."""
+        """Makes separate groups, since only the other ranks know who is in a split communicator. Ranks count as in the
+        world."""
         mine = self._dist.GroupMember.NON_GROUP_MEMBER
         for ranks in split_ranks:
             group = self._dist.new_group(ranks, timeout=timeout, pg_options=pg_options, group_desc=group_desc)
@@ -308,7 +312,7 @@ class Ranks:
         return None
 
     def on_host(self, gather: Any, scatter: Any) -> tuple[Any, Any]:
-        """``gather`` and ``scatter``, which the fake group leaves undone."""
+        """``gather`` and ``scatter``, which the fake group does not implement."""
 
         def gathered(tensor: Any, gather_list: Any = None, *args: Any, **kwargs: Any) -> Any:
             work = gather(tensor, gather_list, *args, **kwargs)
@@ -330,14 +334,14 @@ class Ranks:
 
 
 class _Carriers:
-    """Gloo groups whose ranks really talk to each other, each of the same ranks as one of the script's."""
+    """Gloo groups whose ranks really communicate. Each has the same ranks as one of the script's groups."""
 
-    _MARK = " objects "  # part of their names, and of no name of torch's
+    _MARK = " objects "  # part of carriers' names, and of no name that torch gives
 
     def __init__(self, dist: Any, c10d: Any) -> None:
         self._dist, self._groups = dist, phantom_torch.Groups(c10d)
-        self._made: dict[str, tuple[int, Any]] = {}  # by the name of the group: how many there were, and the last
-        self.world = 0  # successful calls of init_process_group: each gives groups the same names again
+        self._made: dict[str, tuple[int, Any]] = {}  # by the group's name: number of carriers made, and the last one
+        self.world = 0  # successful calls of init_process_group, after each of which groups get the same names again
         self._groups.replace_namer(self._uncounted)
         for module in (dist, c10d):
             module.init_process_group = self._counted(c10d.init_process_group)
@@ -353,8 +357,8 @@ class _Carriers:
         return init_process_group
 
     def _uncounted(self, namer: Any) -> Any:
-        """Names the script's groups as if there were no carriers. torch numbers groups on each rank. If only some
-        ranks had a carrier, they would wait for each other under different names."""
+        """Names the script's groups as if carriers did not exist. torch numbers groups on each rank. If only some ranks
+        had a carrier, the ranks would wait for one another under different names."""
 
         def name(*args: Any, **kwargs: Any) -> Any:
             names = self._groups.names()
@@ -369,13 +373,13 @@ class _Carriers:
         return name
 
     def of(self, group: Any) -> Any:
-        """The carrier of a group; None if the group's own way will do."""
+        """Returns the carrier of a group, or None if the group's own backend suffices."""
         group = self._dist.group.WORLD if group is None else group
         if group is None or self._groups.lacks_this_rank(group) or self._groups.moves_objects_by_host(group):
             return None
         name = group.group_name
         number, carrier = self._made.get(name, (0, None))
-        if not self._groups.is_alive(carrier):  # none yet, or of a group that is gone and left its name to this one
+        if not self._groups.is_alive(carrier):  # there is none yet, or it belongs to an earlier group with this name
             carrier = self._new(group, f"{name}{self._MARK}{self.world}.{number}")
             self._made[name] = number + 1, carrier
         return carrier
@@ -384,13 +388,13 @@ class _Carriers:
         dist = self._dist
         options: dict[str, Any] = {"backend": "gloo", "use_local_synchronization": True}
         if "sort_ranks" in inspect.signature(dist.new_group).parameters:
-            options["sort_ranks"] = False  # in the group's own order
+            options["sort_ranks"] = False  # the group's own order is kept
         with self._groups.named(name):
             return dist.new_group(dist.get_process_group_ranks(group), **options)
 
     def end(self) -> None:
-        """Releases them. If one of gloo's threads releases a tensor after the interpreter has ended, it blocks
-        there, with a lock that the end of its group waits for."""
+        """Releases the carriers. If one of gloo's threads released a tensor after the interpreter has ended, it would
+        block with a lock that the end of its group waits for."""
         for _, carrier in self._made.values():
             if self._groups.is_alive(carrier):
                 self._dist.destroy_process_group(carrier)
@@ -398,8 +402,8 @@ class _Carriers:
 
 
 class _Post:
-    """What single ranks send each other, by the store that all of them met at. Over gloo the sender would wait for the
-    receiver where over NCCL it does not."""
+    """Carries objects that one rank sends to another, through the store at which all ranks met. Over gloo the sender
+    would wait for the receiver, while over NCCL it does not."""
 
     PIECE = 4 << 20  # bytes; torch's store takes up to 8 MiB at once
 
@@ -408,7 +412,8 @@ class _Post:
         self._counts: dict[str, int] = {}
 
     def _peer(self, group: Any, rank: int | None, group_rank: int | None) -> int | None:
-        """The other side's rank in the group; None if torch's own function handles it or reports an error."""
+        """The rank of the other side in the group. None means that torch's own function handles the call or reports an
+        error."""
         if self._groups.lacks_this_rank(group) or (rank is None) == (group_rank is None):
             return None
         peer = self._dist.get_group_rank(group, rank) if group_rank is None else group_rank
@@ -420,7 +425,7 @@ class _Post:
         return f"{pair}/{self._counts[pair]}"
 
     def carried(self, function: Any) -> Any:
-        """``send_object_list`` or ``recv_object_list``."""
+        """Wraps ``send_object_list`` or ``recv_object_list``."""
         signature, sends = inspect.signature(function), function.__name__ == "send_object_list"
 
         @functools.wraps(function)
@@ -462,8 +467,8 @@ class _Post:
 
 
 def _by_device(groups: phantom_torch.Groups, given: dict[str, Any], group: Any) -> bool:
-    """Whether objects would go over NCCL. In a group that has gloo too, they go by the host though the script names a
-    device."""
+    """Whether NCCL would carry a group's objects. If the group has gloo too, objects go through the host even if the
+    script names a device."""
     if groups.moves_objects_by_host(group):
         given.pop("device", None)
         return False
@@ -471,7 +476,7 @@ def _by_device(groups: phantom_torch.Groups, given: dict[str, Any], group: Any) 
 
 
 def _carry_objects(dist: Any, c10d: Any) -> None:
-    """Makes gloo carry the objects of ranks that all run, since data that NCCL would carry does not arrive."""
+    """Makes gloo carry objects if all ranks run, since data that NCCL would carry does not arrive."""
     carriers, groups = _Carriers(dist, c10d), phantom_torch.Groups(c10d)
     atexit.register(carriers.end)
 
@@ -506,9 +511,8 @@ def _carry_objects(dist: Any, c10d: Any) -> None:
 
 
 class _Sizes:
-    """The collectives by which torch's functions for objects agree on sizes and move bytes. On the device they do
-    what they would do otherwise. Sizes, which decide the next allocation, arrive by the host, and bytes do not
-    arrive."""
+    """The collectives with which torch's functions for objects agree on sizes and move bytes. On the device they do the
+    usual work. Sizes decide the next allocation, so the host carries them. Bytes are not carried."""
 
     def __init__(self, c10d: Any, carrier: Any) -> None:
         self._c10d, self._carrier = c10d, carrier
@@ -532,7 +536,7 @@ class _Sizes:
         return done
 
     def all_gather_single(self, to: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        """What later torches have in its place."""
+        """The name of the same collective in later versions of torch."""
         on_host = to.cpu() if _is_size(tensor) else None
         if on_host is not None:
             self._c10d.all_gather(list(on_host.split(1)), tensor.cpu(), group=self._carrier)
@@ -543,7 +547,7 @@ class _Sizes:
 
 
 class _Letter:
-    """The same for what single ranks send each other: nothing waits, and the receiver knows the sizes."""
+    """The same for objects that one rank sends to another: no rank waits, and the receiver knows the sizes."""
 
     def __init__(self, sizes: list[int] | None = None) -> None:
         self._sizes = sizes
@@ -571,15 +575,15 @@ def _is_size(tensor: Any) -> bool:
 
 
 def _allocate(groups: phantom_torch.Groups, function: Any, call: inspect.BoundArguments, moves: Any) -> None:
-    """Makes one of torch's functions for objects allocate what it would over NCCL. Its results are unused, so its
-    reads do not count."""
+    """Makes one of torch's functions for objects allocate what it would allocate over NCCL. Its results are unused, so
+    its reads are not listed."""
     values = _values()
     with values.unlisted() if values else contextlib.nullcontext():
         groups.repeat(function, call, moves)
 
 
 def _joined(function: Any) -> Any:
-    """Leaves word that this rank has joined a process group."""
+    """Notes in a file that this rank has joined a process group."""
 
     def helper(*args: Any, **kwargs: Any) -> Any:
         folder = os.environ.get("PHANTOM_JOINED")
@@ -592,23 +596,23 @@ def _joined(function: Any) -> Any:
 
 
 def _no_source(*_args: Any, **_kwargs: Any) -> None:
-    """The communicator that a new group would be split off from. How many ranks get a part of it is the peers' to agree
-    upon; without one, each group makes its own, of as many as it has."""
+    """Returns no communicator to split a new group from. All ranks would have to agree who gets a part of it. Without
+    one, each group makes its own communicator for its ranks."""
 
 
 def install(torch: Any) -> None:
-    """Installs the replacements of the peers. Does nothing in a torch without ``torch.distributed``."""
+    """Installs the replacements for the other ranks. Does nothing in a torch without ``torch.distributed``."""
     import torch.distributed as dist
 
     if not dist.is_available():
         return
     c10d = importlib.import_module("torch.distributed.distributed_c10d")
     groups = phantom_torch.Groups(c10d)
-    if "PHANTOM_JOINED" not in os.environ:  # torchrun's ranks, or the script's own
+    if "PHANTOM_JOINED" not in os.environ:  # the ranks are torchrun's or the script's own
         _carry_objects(dist, c10d)
         groups.replace(phantom_torch.SPLIT_SOURCE, _no_source)
         return
-    # torch.distributed.rendezvous is a function of that module.
+    # The name torch.distributed.rendezvous is a function of that module.
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)

@@ -1,8 +1,8 @@
-"""The only one of these modules that uses what torch does not promise to keep: private names, and how torch's
-functions are built. The agent has such a module of its own.
+"""The only one of these modules that uses private parts of torch: private names, and how torch's functions are built.
+The agent has such a module too.
 
-:data:`FEATURES` says what is lost if a torch lacks a name. A caller that asks for a missing one gets None, or a
-function that does nothing, and goes on without.
+:data:`FEATURES` says what is lost if a torch lacks a name. If a name is missing, its caller gets None or a function
+that does nothing, and continues without the feature.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# It is loaded by its path, as the agent loads plugins. This lets the modules beside it find it too.
+# This module is loaded by its path, as the agent loads plugins. This lets the modules beside it find it too.
 sys.modules.setdefault("phantom_torch", sys.modules[__name__])
 
 COMPILERS = ("torch._inductor.", "triton.")
@@ -30,7 +30,7 @@ FEATURES = {
     "fake_group": "no rank runs alone",
     "split_source": "this torch splits no communicators",
 }
-"""What this module has of torch, and what is lost without it."""
+"""The features of torch that this module uses, with what is lost without each."""
 
 
 def missing(torch: Any) -> list[str]:
@@ -54,7 +54,7 @@ def missing(torch: Any) -> list[str]:
 
 
 def install(_torch: Any) -> None:
-    """For the agent, which calls it of each module that it loads: this one changes nothing."""
+    """Does nothing. The agent calls install() of every module that it loads."""
 
 
 # -- autograd
@@ -68,7 +68,7 @@ def graph_task(torch: Any) -> Callable[[], int]:
 
 
 def waits_for_backward(frame: Any) -> bool:
-    """Whether a thread in this frame waits for autograd's engine."""
+    """Whether a thread with this frame waits for autograd's engine."""
     while frame is not None:
         if frame.f_code.co_name == _ENGINE:
             return True
@@ -91,8 +91,8 @@ TYPE_CHANGES = frozenset(
     ("Module.to.<locals>.convert",)
     + tuple(f"Module.{name}.<locals>.<lambda>" for name in ("type", "float", "double", "half", "bfloat16"))
 )
-"""The functions, by their qualified names, with which a module's own methods that change its type call :func:`apply`.
-Another's function may mind being asked for the type of an empty tensor."""
+"""The qualified names of the functions with which a module's own methods that change its type call :func:`apply`. A
+function of other code may fail if it is called with an empty tensor to find out a type."""
 
 
 def _has_nested(module: Any, change: str) -> bool:
@@ -102,14 +102,14 @@ def _has_nested(module: Any, change: str) -> bool:
 
 
 def replace_apply(torch: Any, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Has wrapper's function take the place of the one by which a module changes all of its tensors."""
+    """Replaces, by wrapper's function, the method through which a module changes all of its tensors."""
     module = torch.nn.Module
     module._apply = wrapper(module._apply)
 
 
 def truncated_normal(torch: Any) -> Callable[..., Any] | None:
-    """``trunc_normal_``'s function, if the number of values that it draws is known: torch 2.15 draws until all are
-    inside the bounds."""
+    """The function of ``trunc_normal_``, if the number of values that it draws is known. torch 2.15 draws until all
+    values are within the bounds."""
     function = getattr(torch.nn.init, "_no_grad_trunc_normal_", None)
     return function if function is not None and "erfinv_" in function.__code__.co_names else None
 
@@ -121,13 +121,13 @@ def replace_truncated_normal(torch: Any, function: Callable[..., Any]) -> None:
 # -- process groups
 
 SPLIT_SOURCE = "_get_split_source"
-"""What gives the communicator that a new group would be split off from; since torch 2.5."""
+"""The method that returns the communicator from which a new group is split; since torch 2.5."""
 NEW_GROUP = "_new_process_group_helper"
-"""Every new process group goes through it."""
+"""The function that makes every new process group."""
 
 
 class Groups:
-    """What ``torch.distributed`` knows of its process groups."""
+    """The process groups that ``torch.distributed`` knows."""
 
     NAMES = (
         NEW_GROUP,
@@ -153,23 +153,23 @@ class Groups:
         return self._c10d._get_object_coll_device(group) == "cpu"
 
     def store(self) -> Any:
-        """The store that all ranks met at."""
+        """The store at which all ranks met."""
         return self._c10d._get_default_store()
 
     def is_alive(self, group: Any) -> bool:
         return group in self._c10d._world.pg_map
 
     def names(self) -> dict[Any, str]:
-        """The names of all groups, which torch counts for the next one's."""
+        """The names of all groups. torch counts them to name the next group."""
         return self._c10d._world.pg_names
 
     def replace_namer(self, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        """Has wrapper's function name each new group."""
+        """Makes wrapper's function name each new group."""
         self._c10d._process_group_name = wrapper(self._c10d._process_group_name)
 
     @contextlib.contextmanager
     def named(self, name: str) -> Iterator[None]:
-        """Gives a group that is made meanwhile this name."""
+        """A context in which a new group gets this name."""
         before = self._c10d._process_group_name
         self._c10d._process_group_name = lambda *_args, **_kwargs: name
         try:
@@ -178,7 +178,7 @@ class Groups:
             self._c10d._process_group_name = before
 
     def replace(self, name: str, function: Callable[..., Any]) -> None:
-        """Puts a function in the place of torch's of that name, if there is one."""
+        """Replaces torch's function with this name, if there is one."""
         if hasattr(self._c10d, name):
             setattr(self._c10d, name, function)
 
@@ -188,8 +188,8 @@ class Groups:
 
     def repeat(self, function: Callable[..., Any], call: inspect.BoundArguments, moves: Any) -> None:
         """Runs one of torch's functions that send objects once more, with the methods of moves instead of the
-        collectives of the same names. It is torch's own code, so it allocates what this version of torch
-        allocates. It unpickles nothing, and its result is unused."""
+        collectives of the same names. Since it is torch's own code, it allocates what this version of torch allocates.
+        It unpickles nothing, and its result is unused."""
         inner = inspect.unwrap(function)
         names = dict(vars(self._c10d), _tensor_to_object=lambda *_args, **_kwargs: None)
         methods = [name for name in dir(type(moves)) if not name.startswith("_") and name in names]
@@ -200,10 +200,10 @@ class Groups:
         kwargs = {k: list(a) if isinstance(a, list) else a for k, a in call.kwargs.items()}
         repeated(*args, **kwargs)
 
-    # torch's own group that moves nothing.
+    # torch's own fake group, which moves nothing.
 
     def fake(self) -> Any:
-        """Its class; None in a torch without one."""
+        """The class of the fake group, or None in a torch without one."""
         try:
             from torch._C._distributed_c10d import FakeProcessGroup
         except ImportError:
@@ -215,7 +215,7 @@ class Groups:
         return fake._create_internal(rank, size, fake.Options())
 
     def count_fake(self) -> None:
-        """A fake group counts nothing, and says so by raising."""
+        """Makes the fake group count: it counts nothing, and raises an error for that."""
         fake = self.fake()
         fake._set_sequence_number_for_group = lambda _group: None
         fake._get_sequence_number_for_group = lambda _group: 0
@@ -227,10 +227,10 @@ class Groups:
 
 
 def backend_of(torch: Any, group: Any, device: Any) -> Any:
-    """What moves a device's tensors in a group as the dispatcher has it."""
+    """The backend that moves a device's tensors in a group, as the dispatcher wraps it."""
     return torch.distributed.ProcessGroup.unbox(group)._get_backend(device)
 
 
 def work_of(torch: Any, future: Any) -> Any:
-    """A collective's work, as the dispatcher has it, that is done when a future is."""
+    """A collective's work, as the dispatcher wraps it, which is done when a future is."""
     return torch._C._distributed_c10d._create_work_from_future(future).boxed()

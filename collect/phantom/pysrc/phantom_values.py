@@ -1,10 +1,10 @@
 """Values that a script reads from a phantom GPU.
 
-No kernel computes anything on a phantom GPU, but values steer programs. A read that returned what an earlier
-tensor left in the memory would take a branch at random. ``libphantom_values.so`` tracks which small tensors have
-true values on the device: values that came from the host, and the results of operators on known values. For
-these it runs the CPU kernel beside the CUDA kernel that does nothing, directly on the phantom device's memory,
-which is host memory. Then
+No kernel computes anything on a phantom GPU, but values steer programs. A read that returned what an earlier tensor
+left in memory would choose a branch at random. ``libphantom_values.so`` tracks which small tensors have true values on
+the device: values that came from the host, and the results of operators on known values. For known values it runs,
+beside each CUDA kernel, which does nothing, the CPU kernel directly on the phantom device's memory, which is host
+memory. Then
 
 * a read (``.item()``, ``.cpu()``, ``.tolist()``, ``print``) of anything else gives zeros, and
 :meth:`Values.reads`
@@ -45,68 +45,70 @@ from typing import Any
 
 import phantom_torch
 
-# It is loaded by its path, as the agent loads plugins. This lets the modules beside it find it too.
+# This module is loaded by its path, as the agent loads plugins. This lets the modules beside it find it too.
 sys.modules.setdefault("phantom_values", sys.modules[__name__])
 
 _READ, _BOUND, _EXACT, _ASSUMED, _COPIED, _CHECK = range(6)
-"""What the library tells: csrc/values/listener.h."""
+"""Kinds of the library's reports: csrc/values/listener.h."""
 
 _USUAL, _OTHER, _TRUE = range(3)
 """The ways in which a read is answered: csrc/values/listener.h."""
 
 MANY = 10_000
-"""Reads on one line after which a warning names it, and as false in a row after which a truth value is true once. What
-is asked once a step or a token is not asked as often in a prediction, unless a loop waits for the answer."""
+"""The number of reads on one line from which on a warning names it. It is also the number of successive false reads
+after which a truth value reads as true once. Values that a script reads once a step or a token are not read as often in
+a prediction, unless a loop waits for them."""
 
 AGAIN = 1_000
-"""As false in a row where a truth value was true before: a loop inside of another waits each time."""
+"""The same number of false reads for a truth value that was true before: a loop within another loop waits each time."""
 
 _NAMED = 5
-"""Places that :meth:`Values.notes` names, of a kind."""
+"""The most places of each kind that :meth:`Values.notes` names."""
 
 _NOWHERE = "?"
-"""The place of a read in which no line of a script is found."""
+"""The place of a read for which no line of a script is found."""
 
 _PERIOD = 2.0
 """Seconds between calls of :attr:`Values.grown`."""
 
 _NEAR = 3
-"""Lines between a call that reads and what fails of it: the condition and what it guards."""
+"""The most lines between a call that reads and the code that fails because of it: a condition and what it guards."""
 
 _RECENT = 32
-"""Of so many reads it is kept where the script was, the last of each name: one may be why it fails."""
+"""The number of latest reads, by name, for which the script's position is kept: one of them may be why the script
+fails."""
 
 _CHECKS = (os.path.join("distributions", "distribution.py"),)
-"""Files of torch's in which a truth value is read to raise an error where it is false."""
+"""Files of torch in which a truth value is read to raise an error if it is false."""
 
 _OF_RANKS = (os.path.join("distributed", ""), os.path.join("nn", "parallel", ""))
 
 
 class Values:
-    """The state of an installed module: what was guessed, what was assumed, and which reads were unknown."""
+    """The state of the installed module: what was guessed, what was assumed, and which unknown values were read."""
 
     def __init__(self, torch: Any, phantom: ctypes.CDLL, library: ctypes.CDLL) -> None:
         self._phantom = phantom
         self._library = library
         self._tallies: tuple[collections.Counter[str], ...] = tuple(collections.Counter() for _ in range(5))
         self._asked: collections.Counter[tuple[str, str]] = collections.Counter()
-        # Reads that are answered the other way, as the collector wants them: by their names.
+        # The names of the reads that get the other answer, as the collector requests.
         self._decided = frozenset(json.loads(os.environ.get("PHANTOM_DECISIONS") or "[]"))
         # The position of the script at the latest reads: the code and line of each frame, by the read's name.
         self._recent: dict[str, list[tuple[Any, int]]] = {}
-        self._falses: collections.Counter[str] = collections.Counter()  # in a row, by place
+        self._falses: collections.Counter[str] = collections.Counter()  # successive false reads, by place
         self._flips: collections.Counter[str] = collections.Counter()
         self._frees: dict[str, None] = {}
         self._timed = False
-        self._parallel = False  # torch.nn.DataParallel was used, and there is one device
-        self._lock = threading.RLock()  # a signal handler of the script's may read in the midst of a read
+        self._parallel = False  # whether torch.nn.DataParallel was used although there is one device
+        self._lock = threading.RLock()  # a signal handler of the script may read during a read
         self._unlisted = threading.local()
         graph_task = phantom_torch.graph_task(torch)
         self._in_backward = lambda: graph_task() != -1
         self.grown: Callable[[], None] | None = None
-        """Called now and then, while there is something new: a process that is killed has said then what it read."""
+        """Called from time to time if there are new reads, so that the journal of a killed process has its reads."""
         self._due = 0.0
-        # Code that is not the script's own: torch, the modules beside this one, and the collector's agent.
+        # Files that are not the script's own: torch's, the modules beside this one, and the collector's agent.
         here = os.path.dirname(__file__)
         self._outside = (
             os.path.dirname(torch.__file__) + os.sep,
@@ -133,23 +135,23 @@ class Values:
             (getattr(torch.accelerator, "memory", None), "get_memory_info"),
         )
         for module, name in places:
-            if hasattr(module, name):  # the last two since torch 2.9
+            if hasattr(module, name):  # torch has the last two since 2.9
                 setattr(module, name, self._watched_free(getattr(module, name)))
 
     def guesses(self) -> dict[str, int]:
-        """How often each operator's size was an upper bound, so far."""
+        """By operator: how often the size of its result was an upper bound, so far."""
         return self._tally(_BOUND)
 
     def exact(self) -> dict[str, int]:
-        """How often each operator's size was computed from known values, so far."""
+        """By operator: how often the size of its result was computed from known values, so far."""
         return self._tally(_EXACT)
 
     def assumptions(self) -> dict[str, int]:
-        """How often each operator's question was answered as for finite values, so far."""
+        """By operator: how often a check was answered as for finite values, so far."""
         return self._tally(_ASSUMED)
 
     def assumed(self) -> dict[str, int]:
-        """How often such questions were asked at each ``file:line``, so far. One may take several operators."""
+        """By ``file:line``: how often such checks were made, so far. One check may consist of several operators."""
         places: dict[str, int] = {}
         with self._lock:
             for (place, _), count in self._asked.items():
@@ -157,12 +159,12 @@ class Values:
         return places
 
     def copied(self) -> dict[str, int]:
-        """How often this rank's values were read in place of all ranks' at each ``file:line``, so far."""
+        """By ``file:line``: how often this rank's values were read in place of all ranks', so far."""
         return self._tally(_COPIED)
 
     @contextlib.contextmanager
     def unlisted(self) -> Iterator[None]:
-        """Reads of this thread inside it are not listed, since nothing uses them."""
+        """A context in which this thread's reads are not listed, since nothing uses them."""
         self._unlisted.on = True
         try:
             yield
@@ -170,17 +172,17 @@ class Values:
             self._unlisted.on = False
 
     def took_for_all(self) -> None:
-        """To be called where a script is given this rank's value for another's without a read."""
+        """Notes that the script gets this rank's value for another rank's without a read. Call it at such places."""
         self._told(_COPIED, b"")
 
     def reads(self) -> dict[str, int]:
-        """How often unknown values were read at each ``file:line``, so far."""
+        """By ``file:line``: how often unknown values were read, so far."""
         return self._tally(_READ)
 
     def suspects(self, traceback: Any) -> list[str]:
-        """The reads that may have caused the failure with this traceback, by name. They were made by one of its
-        functions, up to the present line, or in a call a few lines above. The innermost function comes first,
-        then the latest read."""
+        """The reads that may have caused the failure with this traceback, by name. Such a read was made by one of the
+        traceback's functions, up to the present line, or in a call a few lines above. The innermost function comes
+        first, then the latest read."""
         reached: list[tuple[Any, int]] = []
         while traceback is not None:
             reached.insert(0, (traceback.tb_frame.f_code, traceback.tb_lineno))
@@ -197,8 +199,8 @@ class Values:
         return list(found)
 
     def exits(self) -> list[str]:
-        """The reads that may have caused the script's ``raise SystemExit``, by name: those in a function of the
-        script that names it, or in a call from one. The latest comes first."""
+        """The reads that may have caused the script's ``raise SystemExit``, by name: those in a function of the script
+        that names it, or in a call from one. The latest read comes first."""
         with self._lock:
             recent = list(reversed(self._recent.items()))
         return [
@@ -208,7 +210,7 @@ class Values:
         ]
 
     def notes(self) -> list[str]:
-        """What the library estimated, refused or left out so far, a sentence each."""
+        """What the library estimated, refused or left out so far, in one sentence each."""
         size = self._phantom.phantom_notes(None, 0) + 1
         text = ctypes.create_string_buffer(size)
         self._phantom.phantom_notes(text, size)
@@ -239,9 +241,9 @@ class Values:
         return bool(self._library.phantom_values_known(phantom_torch.tensor_address(tensor)))
 
     def _watch_counts(self, graph: Any) -> None:
-        """Forgets values that Python reports to autograd as changed: by compiled code and by custom operators.
+        """Forgets values that compiled code or a custom operator has changed, as Python reports to autograd.
 
-        The version count alone does not show it, since aliases (``x.data``) may have a count each.
+        The version counter alone does not show such changes, since aliases (``x.data``) may have counters of their own.
         """
         before = graph.increment_version
 
@@ -255,8 +257,8 @@ class Values:
         graph.increment_version = increment_version
 
     def _raise_again(self, library: ctypes.CDLL) -> None:
-        """Makes exceptions that the script's signal handlers raise while the listener runs be raised again after
-        it: ctypes would only print them and go on."""
+        """Raises exceptions of the script's signal handlers again after the listener has run: ctypes would only print
+        them and continue."""
         api, again, before = ctypes.pythonapi, _Again(), sys.unraisablehook
         self._again = again
         pointers = [ctypes.cast(f, ctypes.c_void_p) for f in (api.Py_AddPendingCall, api.PyObject_IsTrue)]
@@ -265,13 +267,13 @@ class Values:
         library.phantom_values_again(*pointers, id(again))
 
         def unraisablehook(unraisable: Any) -> None:
-            # Python 3.13 says whose it is in the message only.
+            # Python 3.13 names the function only in the message.
             ours = unraisable.object == self._told or repr(self._told) in (unraisable.err_msg or "")
             if ours and threading.current_thread() is threading.main_thread():
                 error, at = unraisable.exc_value, unraisable.exc_traceback
                 while at is not None and at.tb_frame.f_code.co_filename.startswith(self._outside):
                     at = at.tb_next
-                if at is not None or isinstance(error, KeyboardInterrupt):  # else it is no handler's
+                if at is not None or isinstance(error, KeyboardInterrupt):  # otherwise no handler raised it
                     again.error = error.with_traceback(at)
                     library.phantom_values_raised()
                     return
@@ -280,8 +282,8 @@ class Values:
         sys.unraisablehook = unraisablehook
 
     def _watch_times(self, event: Any) -> None:
-        """Counts the script's own questions for times. Code that tunes kernels asks too, and is recognised by its
-        use. The agent's stamps do not belong to the script."""
+        """Counts the script's own reads of times. Code that tunes kernels reads times too, and is recognised by its
+        callers. The agent's stamps are not the script's."""
         before = event.elapsed_time
 
         @functools.wraps(before)
@@ -297,7 +299,7 @@ class Values:
         event.elapsed_time = elapsed_time
 
     def _watch_parallel(self, torch: Any) -> None:
-        """Detects a model that is to be spread over all devices: their number may not have been stated."""
+        """Detects a model that is to be spread over all devices, since their number may not have been given."""
         before = torch.nn.DataParallel.__init__
 
         @functools.wraps(before)
@@ -323,7 +325,7 @@ class Values:
             return dict(self._tallies[told])
 
     def _told(self, told: int, name: bytes) -> int:
-        """Receives the library's reports. For a read it returns how the read is to be answered."""
+        """Receives the library's reports. For a read it returns how to answer it."""
         if getattr(self._unlisted, "on", False) or (told == _COPIED and _among_ranks(self._outside[0])):
             return _USUAL
         way = _USUAL
@@ -353,16 +355,18 @@ class Values:
                 " not end as on a device, or not at all\n"
             )
         now = time.monotonic()
-        # Not on a thread that runs nothing of the script: gloo's let go of a tensor once it is read, and not any later.
+        # This is not done on a thread that runs no code of the script: gloo's threads release a tensor once it is read,
+        # and must not do so later.
         if place not in ("", _NOWHERE) and self.grown is not None and now >= self._due:
             self._due = now + _PERIOD
             self.grown()
         return _OTHER if flips or read in self._decided else way
 
     def _checks(self, told: int) -> bytes:
-        """Returns who asks whether values are valid, if torch itself asks: its distributions, which check their
-        arguments by reading a truth value, or a formula of a backward pass. Otherwise nothing."""
-        frame = sys._getframe(1).f_back  # None below the listener, on a thread of autograd's
+        """Returns the code that checks whether values are valid, if the check is torch's own: in its distributions,
+        which check arguments by reading a truth value, or in a formula of a backward pass. Otherwise it returns
+        nothing."""
+        frame = sys._getframe(1).f_back  # None below the listener, on a thread of autograd
         if told == _CHECK:
             return b"torch's backward passes" if frame is None and self._in_backward() else b""
         torch = self._outside[0]
@@ -372,7 +376,7 @@ class Values:
     def _remember(self, place: str) -> str:
         """Notes the script's position at a read, and returns the read's name: its line of the script and, if a
         library's function reads, that line too."""
-        frame = sys._getframe(1).f_back  # None below the listener, on a thread of autograd's
+        frame = sys._getframe(1).f_back  # None below the listener, on a thread of autograd
         ours = self._outside[1:]
         while frame is not None and frame.f_code.co_filename.startswith(ours):
             frame = frame.f_back
@@ -394,7 +398,7 @@ class Values:
 
 
 class _Again:
-    """What a signal handler raised, which is raised by the question whether this is true."""
+    """Holds what a signal handler raised. Testing its truth value raises it again."""
 
     error: BaseException | None = None
 
@@ -404,14 +408,14 @@ class _Again:
             if error is not None:
                 raise error
         finally:
-            del error  # with it in a variable of its own traceback, it would keep the script's variables
+            del error  # in a variable of its own traceback, it would keep the script's variables
         return False
 
 
 def _among_ranks(torch: str) -> bool:
-    """Whether torch's own distributed modules are reading, which ask whether the ranks have the same."""
-    frame = sys._getframe(1).f_back  # None below the caller, on a thread of autograd's
-    here = os.path.dirname(__file__)  # the agent lies beside it
+    """Whether torch's own distributed modules are reading, to check that all ranks have the same values."""
+    frame = sys._getframe(1).f_back  # None below the caller, on a thread of autograd
+    here = os.path.dirname(__file__)  # the agent is beside it
     inside = (torch, os.path.join(here, "phantom_"), os.path.join(here, "python") + os.sep)
     while frame is not None and frame.f_code.co_filename.startswith(inside):
         path = frame.f_code.co_filename.removeprefix(torch)
@@ -423,11 +427,11 @@ def _among_ranks(torch: str) -> bool:
 
 def _site(outside: tuple[str, ...], in_backward: Callable[[], bool]) -> str:
     place = _script_line(sys._getframe(1), outside)
-    # In a thread of autograd's, the script is at the line that waits for it. Nothing need wait for other threads,
-    # such as gloo's, and looking at the frames of a function that returns meanwhile would keep its tensors longer.
+    # On a thread of autograd, the script is at the line that waits for the engine. The script may not wait for other
+    # threads, such as gloo's. Reading the frames of a function that returns meanwhile would keep its tensors longer.
     if place is None and in_backward():
         others = sys._current_frames()
-        others.pop(threading.get_ident(), None)  # this frame in its own variable would stay, with the tensors of all
+        others.pop(threading.get_ident(), None)  # otherwise this frame would be its own variable and keep all tensors
         for frame in others.values():
             if phantom_torch.waits_for_backward(frame):
                 place = place or _script_line(frame, outside)
@@ -446,7 +450,7 @@ _installed: Values | None = None
 
 
 def installed() -> Values | None:
-    """What follows values in this process, if anything does."""
+    """The installed module's state in this process, or None."""
     return _installed
 
 
