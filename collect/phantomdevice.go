@@ -10,18 +10,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// PhantomOptions are the options of a phantom GPU besides its profile.
+// PhantomOptions are the settings of a phantom GPU besides its profile.
 type PhantomOptions struct {
-	// MemoryBytes is what a process can take, 0 = the profile's memory. Beyond MemoryBytes an allocation fails as on a
-	// device.
+	// MemoryBytes is the memory that a process can allocate. 0 means the profile's memory. Beyond it an allocation
+	// fails as on a GPU.
 	MemoryBytes int64
 }
 
-// MostPhantomMemory is what the phantom GPU has addresses for.
+// MostPhantomMemory is the most memory for which the phantom GPU has addresses.
 const MostPhantomMemory = 2 << 40
 
-// OpenPhantom returns a machine that predicts. OpenPhantom looks for no GPU. device is a profile's id or another name
-// of its device, with or without "phantom:" before it.
+// OpenPhantom returns a machine that predicts. It does not look for a GPU. device is a profile's id or another name of
+// the profile's device, with or without "phantom:" before it.
 func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	profile := strings.TrimPrefix(device, DevicePhantom+":")
 	switch word, _, _ := strings.Cut(device, ":"); {
@@ -42,7 +42,7 @@ func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	return phantomMachine(profile, "", o)
 }
 
-// OpenPhantoms opens several phantom machines, each of another profile.
+// OpenPhantoms returns several machines that predict, each with another profile.
 func OpenPhantoms(devices []string, o PhantomOptions) ([]*Machine, error) {
 	var machines []*Machine
 	for _, device := range devices {
@@ -59,8 +59,8 @@ func OpenPhantoms(devices []string, o PhantomOptions) ([]*Machine, error) {
 	return machines, nil
 }
 
-// OpenMachineWith is [OpenMachine] with a phantom GPU's memory in bytes, 0 = its profile's. A real GPU keeps its own
-// memory.
+// OpenMachineWith does what [OpenMachine] does, with the phantom GPU's memory in bytes. 0 means the profile's memory.
+// For a real GPU, memory has no effect.
 func OpenMachineWith(device string, memory int64) (*Machine, error) {
 	m, err := OpenMachine(device)
 	if err != nil || memory == 0 {
@@ -75,20 +75,20 @@ func OpenMachineWith(device string, memory int64) (*Machine, error) {
 	return m, nil
 }
 
-// Profile is the phantom GPU's profile, empty on a real GPU.
+// Profile returns the id of the phantom GPU's profile, or "" on a real GPU.
 func (m *Machine) Profile() string { return m.profile.ID }
 
-// GPUName is the name of the phantom GPU's device.
+// GPUName returns the name of the device that the phantom GPU presents.
 func (m *Machine) GPUName() string { return m.profile.Name }
 
-// Checked is whether predictions for the phantom GPU's device were compared with recordings from one.
+// Checked reports whether predictions for the phantom GPU's device were compared with recordings from such a device.
 func (m *Machine) Checked() bool { return m.profile.Checked }
 
-// ProcessBytes is what one process can take of the phantom GPU.
+// ProcessBytes returns the memory of the phantom GPU that one process can allocate.
 func (m *Machine) ProcessBytes() int64 { return m.phantomFacts(&Experiment{}).MemoryBytes }
 
-// placed is the same machine with another policy of addresses (see phantom.Library). Both machines share what was
-// looked up.
+// placed returns the same machine with another address policy (see phantom.Library). Both machines share what was
+// looked up for them.
 func (m *Machine) placed(addresses string) *Machine {
 	m.found = m.shared()
 	other := *m
@@ -96,10 +96,11 @@ func (m *Machine) placed(addresses string) *Machine {
 	return &other
 }
 
-// Policies returns n policies for addresses, the profile's own last. The places of segments decide which of several
-// equal free blocks torch takes, so reserved bytes differ between policies. The first is the profile's policy with its
-// grid of blocks moved relative to the process's mappings, which is random on a device too (csrc/blocks.c). The second
-// and third policies are the extremes, which bound any driver. The policies after that place segments at random.
+// Policies returns n address policies, the profile's own last. The addresses of segments decide which of several equal
+// free blocks torch takes, so reserved bytes differ between policies. The first policy is the profile's, with its grid
+// of blocks moved relative to the process's mappings, which is random on a device too (csrc/blocks.c). The second and
+// third policies are extremes, between which the reserved bytes of real drivers should lie. Further policies place
+// segments at random.
 func (m *Machine) Policies(n int) []string {
 	others := []string{m.profile.Addresses + "+0", "up", "down"}
 	for seed := 1; len(others) < n-1; seed++ {
@@ -108,7 +109,7 @@ func (m *Machine) Policies(n int) []string {
 	return append(others[:max(0, n-1)], m.profile.Addresses)
 }
 
-// phantomFacts describes the phantom GPU for the manifest.
+// phantomFacts returns the facts about the phantom GPU for the manifest.
 func (m *Machine) phantomFacts(e *Experiment) *schemas.Phantom {
 	p := m.profile.Properties
 	f := &schemas.Phantom{Checked: m.profile.Checked, CheckedTorch: m.profile.CheckedTorch,
@@ -128,7 +129,7 @@ func (m *Machine) phantomFacts(e *Experiment) *schemas.Phantom {
 	return f
 }
 
-// deviceUses puts into the manifest what the processes of a run held of each device.
+// deviceUses converts, for the manifest, how much of each device the processes of a run held.
 func deviceUses(uses []phantom.Use) (out []schemas.DeviceUse) {
 	for _, u := range uses {
 		out = append(out, schemas.DeviceUse{Device: u.Device, Processes: u.Processes, ReservedBytes: u.ReservedBytes,

@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// profileVariable tells a process that dpsight did not start which device its phantom GPU plays.
+// profileVariable is the variable that tells a process which dpsight did not start the device that its phantom GPU
+// presents.
 const profileVariable = "DPSIGHT_PROFILE"
 
 // PhantomEnv returns the variables that a process needs to use a phantom GPU if dpsight does not start it.
@@ -38,7 +39,7 @@ func PhantomEnv(ctx context.Context, m *Machine, python string, devices int) (ma
 	return vars, nil
 }
 
-// WriteExports writes variables in the form that a shell reads. Existing entries of the loader's search lists stay.
+// WriteExports writes variables as export commands for a shell. Existing entries of the loader's search lists are kept.
 func WriteExports(w io.Writer, vars map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		value := quoted(vars[name])
@@ -52,5 +53,5 @@ func WriteExports(w io.Writer, vars map[string]string) error {
 	return nil
 }
 
-// quoted returns a text that a shell takes literally.
+// quoted returns a text in quotes, so that a shell takes it literally.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

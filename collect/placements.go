@@ -10,21 +10,21 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Placements says how to make one experiment several times, each time with the allocator's segments in other places.
+// Placements says how one experiment is repeated with the allocator's segments at other addresses.
 type Placements struct {
-	Runs int // how many; the last one has the profile's own policy of addresses
-	// Collections are made of the last run.
+	Runs int // number of runs; the last one has the profile's own address policy
+	// Collections says how the last run is repeated.
 	Collections Collections
 	// Begin is called before each run except the last.
 	Begin    func(i, of int, policy string)
 	Deciding Deciding
-	// End makes the tables of a run and returns what it adds to the range of reserved.
+	// End makes the tables of a run and returns what the run adds to the range of reserved bytes.
 	End func(*Result) (schemas.Placement, error)
 }
 
-// runPlacements makes the runs on a phantom GPU and returns the last, whose manifest lists the others. runPlacements
-// stops at a run that was interrupted or not fully recorded, and returns that run and its error. The result is nil if
-// no run can be looked at.
+// runPlacements makes the runs on a phantom GPU and returns the last one, whose manifest lists the others. It stops at
+// a run that was interrupted or not fully recorded, and returns that run with its error. The result is nil if there is
+// no such run.
 func runPlacements(ctx context.Context, e Experiment, p Placements) (*Result, error) {
 	m := e.Machine
 	policies := m.Policies(p.Runs)
@@ -60,12 +60,12 @@ func runPlacements(ctx context.Context, e Experiment, p Placements) (*Result, er
 // Predictions are the runs of one experiment on several phantom GPUs.
 type Predictions struct {
 	Dirs []string // folders of the runs, in the order of the machines
-	// Broken are the ids of the runs that were not recorded as they should have been.
+	// Broken has the ids of the runs that were not properly recorded.
 	Broken []string
 }
 
-// RunOn makes the runs on each machine, until it is interrupted. RunOn calls back with a machine before its run, and
-// with the error of a run that was not recorded properly.
+// RunOn makes the runs on one machine after another, until it is interrupted. It calls tell with a machine before that
+// machine's run, and with the error of a run that was not properly recorded.
 func RunOn(ctx context.Context, e Experiment, machines []*Machine, p Placements,
 	tell func(*Machine, error)) (Predictions, error) {
 	var made Predictions

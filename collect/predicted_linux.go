@@ -7,11 +7,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// onPhantom puts the phantom GPU under the experiment. leave records what the processes held of the phantom GPU, after
-// they have ended.
+// onPhantom makes the experiment run on the phantom GPU. leave records how much of the phantom GPU the processes held,
+// after they have ended.
 func (r *recording) onPhantom(spec *supervisorSpec, scratch string) (leave func(), err error) {
 	library := *r.plan.phantom
-	library.InductorDir = filepath.Join(scratch, "inductor") // every prediction compiles as a first run does
+	library.InductorDir = filepath.Join(scratch, "inductor") // empty, so that code compiles as in a first run
 	library.Shared = filepath.Join(scratch, "devices")
 	shared, err := phantom.NewShared(library.Shared, r.plan.world.pages())
 	if err != nil {
@@ -36,11 +36,11 @@ func (r *recording) onPhantom(spec *supervisorSpec, scratch string) (leave func(
 	}, nil
 }
 
-// inWorld makes the experiment run as some ranks of a simulated world. leave finds out which ranks joined. Call leave
-// after the ranks have ended, and judge only then what they held of devices.
+// inWorld makes the experiment run as some ranks of a simulated world. leave finds out which ranks joined a process
+// group. It must be called after the ranks have ended and before their use of devices is judged.
 func (r *recording) inWorld(spec *supervisorSpec, scratch string) (leave func(), err error) {
 	world := r.plan.world
-	joined, remove, err := newScratch() // the supervisor removes the scratch folder before joined is read
+	joined, remove, err := newScratch() // the supervisor removes scratch before joined is read
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (r *recording) inWorld(spec *supervisorSpec, scratch string) (leave func(),
 	}, nil
 }
 
-// keepUses puts into the manifest what the processes held of each device together.
+// keepUses writes into the manifest how much of each device the processes held together.
 func (r *recording) keepUses(shared *phantom.Shared) {
 	uses, err := shared.Uses()
 	if err != nil {

@@ -21,16 +21,16 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// A plan is an experiment made ready: everything that can be refused has been looked at, and nothing was written.
+// A plan is a prepared experiment: everything that can be refused was checked, and nothing was written.
 type plan struct {
 	argv        []string
-	path        string // path of the executable
+	path        string // of the executable
 	dir         string
 	environ     []string
-	interpreter *schemas.Interpreter // nil where no interpreter can be seen
+	interpreter *schemas.Interpreter // nil if the interpreter is unknown
 	phantom     *phantom.Library     // nil on a GPU
 	builtin     bool
-	world       *World // nil = the experiment runs as it is
+	world       *World // nil if the experiment runs alone
 }
 
 // prepare resolves the command, its interpreter and torch, and the phantom GPU.
@@ -77,7 +77,7 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 		python = p.interpreter.Path
 		install, err := m.install(ctx, python, p.environ)
 		var none *UsageError
-		// --python changes nothing for a user's own command.
+		// --python has no effect on a user's own command.
 		if p.interpreter.Chosen == chosenByCommand && errors.As(err, &none) {
 			err = &UsageError{none.Problem, "the command names it: give another interpreter there"}
 		}
@@ -97,7 +97,7 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 		return p, nil
 	}
 	if python == "" {
-		// The phantom GPU is made for one torch; a shell script most likely uses the torch of BuiltinPython's
+		// The phantom GPU is built for one torch. A shell script most likely uses the torch of BuiltinPython's
 		// interpreter.
 		i, err := BuiltinPython("")
 		if err != nil {
@@ -109,7 +109,7 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	library := *built // one build serves runs with other memories and policies
+	library := *built // runs with other memories and policies share one build
 	library.MemoryBytes, library.AddressPolicy = m.memory, m.addresses
 	switch {
 	case p.world != nil:
@@ -123,7 +123,7 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	return p, nil
 }
 
-// checkAllocator refuses torch's other allocator before anything runs: the other allocator keeps no history.
+// checkAllocator refuses torch's alternative allocator before anything runs, since that allocator keeps no history.
 func checkAllocator(environ []string) error {
 	for _, v := range environ {
 		name, value, _ := strings.Cut(v, "=")
@@ -136,10 +136,10 @@ func checkAllocator(environ []string) error {
 	return nil
 }
 
-// found is what a machine has looked up, once for all its runs.
+// found has what a machine looked up once for all its runs.
 type found struct {
-	opening  atomic.Int64 // CPU time of opening the machine, until a run has it, in nanoseconds
-	mu       sync.Mutex   // held while looking: experiments that start together wait for the first one's look
+	opening  atomic.Int64 // CPU time in nanoseconds of opening the machine, until a run takes it over
+	mu       sync.Mutex   // held during a look-up, so that experiments that start together wait for the first one's
 	installs map[string]*Install
 	phantoms map[string]*phantom.Library
 }
@@ -151,10 +151,10 @@ func (m *Machine) shared() *found {
 	return m.found
 }
 
-// openingCPU is the CPU time of opening the machine, for the first of its runs.
+// openingCPU returns the CPU time of opening the machine to the first run, and 0 to later ones.
 func (m *Machine) openingCPU() int64 { return m.shared().opening.Swap(0) }
 
-// install probes an interpreter.
+// install probes an interpreter, once.
 func (m *Machine) install(ctx context.Context, python string, env []string) (*Install, error) {
 	f := m.shared()
 	f.mu.Lock()
@@ -169,7 +169,7 @@ func (m *Machine) phantomFor(ctx context.Context, python string) (*phantom.Libra
 	return once(f.phantoms, python, func() (*phantom.Library, error) { return m.buildPhantom(ctx, python) })
 }
 
-// once makes a value that does not exist yet. A failure is not remembered: the next call tries again.
+// once returns a value, and makes it if it does not exist yet. A failure is not remembered: the next call tries again.
 func once[T any](have map[string]*T, key string, make func() (*T, error)) (*T, error) {
 	if v := have[key]; v != nil {
 		return v, nil
@@ -181,8 +181,8 @@ func once[T any](have map[string]*T, key string, make func() (*T, error)) (*T, e
 	return v, err
 }
 
-// unpack puts the Python code that the experiment needs into a private folder and returns its module search path.
-// plugin lists the modules that the agent also loads, "" on a GPU.
+// unpack writes the Python code that the experiment needs into a private folder, and returns the module search path.
+// plugin lists the modules that the agent also loads. It is "" on a GPU.
 func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 	if err := agent.Unpack(dir); err != nil {
 		return nil, "", fmt.Errorf("unpacking the agent: %w", err)

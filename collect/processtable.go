@@ -8,22 +8,23 @@ import (
 	"github.com/dpsight/dpsight/collect/nvml"
 )
 
-// runProcesses tells a run's processes from others by their ancestors, and remembers the answer: NVML names the same
-// few processes a hundred times a second.
+// runProcesses distinguishes a run's processes from others by their ancestors, and remembers the result, since NVML
+// lists the same few processes a hundred times a second.
 type runProcesses struct {
-	root int // the supervisor
+	root int // process id of the supervisor
 
 	mu     sync.Mutex
 	known  map[int]verdict
-	before map[int]bool // seen on a device before the run
+	before map[int]bool // processes that were seen on a device before the run
 }
 
 type verdict struct {
 	ours  bool
-	until time.Time // zero = for good
+	until time.Time // zero means forever
 }
 
-// otherFor is how long the answer that a process is not of the run stays valid: a process id can be used again.
+// otherFor is how long a process counts as not belonging to the run before it is checked again, since a process id can
+// be used again.
 const otherFor = time.Second
 
 func newRunProcesses(root int, before []int) *runProcesses {
@@ -34,8 +35,8 @@ func newRunProcesses(root int, before []int) *runProcesses {
 	return r
 }
 
-// Ours also claims a process that this /proc does not show and that was not on the device before the run: in a
-// container NVML may return the host's process ids.
+// Ours reports whether a process belongs to the run. It also claims a process that this /proc does not show and that
+// was not on the device before the run: in a container NVML may return the host's process ids.
 func (r *runProcesses) Ours(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +59,7 @@ func (r *runProcesses) Ours(pid int) bool {
 }
 
 func descends(p host.Process, root int) bool {
-	for range 64 { // deeper than any launcher; a bound because the tree changes underfoot
+	for range 64 { // deeper than any launcher; bounded because the tree may change meanwhile
 		if p.Parent == root {
 			return true
 		}
@@ -70,7 +71,7 @@ func descends(p host.Process, root int) bool {
 	return false
 }
 
-// computing lists the processes that compute on the devices now.
+// computing lists the processes that now compute on the devices.
 func computing(devices []nvml.Device) []int {
 	var out []int
 	for _, d := range devices {

@@ -16,58 +16,59 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Progress is the state of a run while it lasts.
+// Progress is the state of a running experiment.
 type Progress struct {
 	RunID, Name string
 	Elapsed     time.Duration
-	// Steps is how many steps have ended; -1 before the agent has begun to write.
+	// Steps is the number of steps that have ended. It is -1 before the agent has begun to write.
 	Steps int64
-	// Planned is how many steps there will be, 0 if unknown.
+	// Planned is the number of steps that there will be, or 0 if unknown.
 	Planned int64
-	// UsedBytes is the memory in use on the visible devices as NVML counts it; nil without NVML.
+	// UsedBytes is the memory in use on the visible devices by NVML. It is nil without NVML.
 	UsedBytes *int64
-	// ReservedBytes is the most that was reserved of the phantom GPU so far; nil before there is anything, and on a GPU.
+	// ReservedBytes is the highest reserved of the phantom GPU so far. It is nil before the first allocation, and on a
+	// GPU.
 	ReservedBytes *int64
 	Predicted     bool
-	// Waiting is set while the run waits for the device to be free.
+	// Waiting is true while the run waits for a free device.
 	Waiting bool
 	// Status is empty until the run has ended.
 	Status string
 	Reason string
 }
 
-// A Console shows the experiments' output and, below it, a line of progress that is constantly rewritten. If standard
-// error is no terminal, a Console only prints the beginning and the end of each run.
+// A Console shows the experiments' output and, below it, a line of progress that it keeps rewriting. If standard error
+// is no terminal, it only prints the beginning and the end of each run.
 type Console struct {
 	mu        sync.Mutex
 	err       io.Writer
-	file      *os.File // file that err is
+	file      *os.File // the file behind err
 	terminal  bool
-	shown     bool // the progress line is on the screen
-	midLine   bool // the experiment has begun a line and not ended it
+	shown     bool // whether the progress line is on the screen
+	midLine   bool // whether the experiment has written an unfinished line
 	announced string
-	// For experiments that run at the same time: the newest state of each, in the order of their beginning.
+	// For concurrent experiments: the latest state of each, in the order in which they began.
 	together bool
 	running  []Progress
 	plan     series
 	brief    bool
 }
 
-// Brief leaves out the lines that begin and end each run. A run that did not end well keeps them.
+// Brief turns off the lines at the beginning and end of each run. A run that does not end well keeps them.
 func (c *Console) Brief() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.brief = true
 }
 
-// A series is how many runs a console expects, how many have begun, and since when.
+// A series counts runs: how many are expected, how many have begun, and since when.
 type series struct {
 	runs, begun int
 	began       time.Time
 }
 
-// Plan says that run i of runs begins, counted from 0, so that progress can show how many are left. A repeated run
-// has the same number.
+// Plan announces that run i of runs begins, counted from 0, so that progress can show how many remain. A repeated run
+// has the same number again.
 func (c *Console) Plan(i, runs int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +78,8 @@ func (c *Console) Plan(i, runs int) {
 	c.plan.begun = i + 1
 }
 
-// Together prepares the console for experiments that run at the same time: their lines carry their names, and one line
-// shows the progress of all.
+// Together prepares the console for concurrent experiments: their lines have their names, and one line shows the
+// progress of all.
 func (c *Console) Together() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +91,7 @@ func NewConsole(stderr *os.File) *Console {
 	return &Console{err: stderr, file: stderr, terminal: isTerminal(stderr)}
 }
 
-// Terminal returns the terminal that the console writes to, or nil if the console writes to something else.
+// Terminal returns the terminal to which the console writes, or nil if there is none.
 func (c *Console) Terminal() *os.File {
 	if !c.terminal {
 		return nil
@@ -106,8 +107,8 @@ type consoleWriter struct {
 	w io.Writer
 }
 
-// Prefixed returns a writer like [Console.Writer] for one of several experiments that run at the same time. The
-// returned writer writes whole lines, each behind the experiment's name.
+// Prefixed returns a writer like [Console.Writer], for one of several concurrent experiments. It writes whole lines,
+// each after the experiment's name.
 func (c *Console) Prefixed(w io.Writer, name string) io.Writer {
 	return &prefixWriter{consoleWriter{c, w}, "[" + units.Printable(name) + "] ", nil}
 }
@@ -115,7 +116,7 @@ func (c *Console) Prefixed(w io.Writer, name string) io.Writer {
 type prefixWriter struct {
 	to     consoleWriter
 	prefix string
-	begun  []byte // the beginning of a line; text that an experiment leaves without a line end is in its log
+	begun  []byte // an unfinished line; if it stays unfinished, only the log has it
 }
 
 func (w *prefixWriter) Write(b []byte) (int, error) {
@@ -123,7 +124,7 @@ func (w *prefixWriter) Write(b []byte) (int, error) {
 	end := bytes.LastIndexByte(w.begun, '\n') + 1
 	var out []byte
 	for line := range bytes.Lines(w.begun[:end]) {
-		// A progress bar writes its line over and over: the last state is the line.
+		// A progress bar rewrites its line many times. Only its last state is shown.
 		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 		line = line[bytes.LastIndexByte(line, '\r')+1:]
 		out = append(append(append(out, w.prefix...), line...), '\n')
@@ -154,14 +155,14 @@ func (c *Console) clear() {
 	}
 }
 
-// FakeValues says on a terminal, before a script on the phantom GPU writes there, what its losses are.
+// FakeValues prints, on a terminal and before a script on the phantom GPU writes there, that its losses are fake.
 func (c *Console) FakeValues() {
 	if c.terminal {
 		c.Println("dpsight: note: losses and other values that the script prints are fake: the phantom GPU computes nothing")
 	}
 }
 
-// Println writes a line of the program's own.
+// Println prints a line of dpsight itself.
 func (c *Console) Println(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +179,7 @@ func (c *Console) println(text string) {
 }
 
 // Doing shows the current activity on a terminal until something else is shown or [Console.Done] is called. If of is
-// not 0, Doing also shows the numbers done and of.
+// not 0, it also shows the numbers done and of.
 func (c *Console) Doing(text string, done, of int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +196,7 @@ func (c *Console) Doing(text string, done, of int) {
 	c.shown = true
 }
 
-// During is [Console.Doing], and [Console.Done] once all is done.
+// During does what [Console.Doing] does, and calls [Console.Done] once done equals of.
 func (c *Console) During(text string, done, of int) {
 	if done == of {
 		c.Done()
@@ -204,7 +205,7 @@ func (c *Console) During(text string, done, of int) {
 	}
 }
 
-// Reading shows that a file or a folder is read, and how large it is.
+// Reading shows that a file or a folder is being read, and how large it is.
 func (c *Console) Reading(path string) {
 	text := "reading " + path
 	if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() && st.Size() >= 1<<20 {
@@ -213,7 +214,7 @@ func (c *Console) Reading(path string) {
 	c.Doing(text, 0, 0)
 }
 
-// Done takes away what [Console.Doing] shows.
+// Done removes what [Console.Doing] shows.
 func (c *Console) Done() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,7 +242,7 @@ func (c *Console) Update(p Progress) {
 	c.show([]Progress{p})
 }
 
-// show draws the line of progress: on a terminal, and not over a progress bar of the experiment's own.
+// show draws the line of progress on a terminal, unless the experiment is drawing a progress bar.
 func (c *Console) show(running []Progress) {
 	if !c.terminal || c.midLine || len(running) == 0 {
 		return
@@ -268,7 +269,7 @@ func (c *Console) show(running []Progress) {
 	c.shown = true
 }
 
-// share returns how much of a run is done, 0 if unknown.
+// share returns how much of a run is done, or 0 if unknown.
 func (p Progress) share() float64 {
 	if p.Planned <= 0 || p.Steps <= 0 {
 		return 0

@@ -13,19 +13,20 @@ import (
 )
 
 const (
-	// leastRoom is what a run needs at least, in bytes: its first marks and frames, and the reserve.
+	// leastRoom is the disk space in bytes that a run needs at least: for its first marks and frames, and for the
+	// reserve.
 	leastRoom = 8 << 20
-	// reserveRoom is kept free for the end of a run. Even if the disk is full by then, the journal can be sealed
-	// and the manifest written.
+	// reserveRoom is kept free for the end of a run. Even if the disk is full then, the journal can be sealed and the
+	// manifest written.
 	reserveRoom = 4 << 20
-	// manifestRoom is kept longer than reserveRoom, until the last manifest is written, since another program may fill
-	// the disk while the journal is sealed.
+	// manifestRoom is kept free for longer, until the final manifest is written, since another program may fill the
+	// disk while the journal is sealed.
 	manifestRoom = 256 << 10
 )
 
-// reserve makes sure that a run has disk space before its script starts. reserve keeps some space for the run's end
-// until release is called, and some for its manifest until last is called. Some network file systems cannot reserve
-// space; there reserve only checks.
+// reserve checks, before a script starts, that its run has disk space. It keeps some space free for the run's end until
+// release is called, and some for the manifest until last is called. Some network file systems cannot reserve space,
+// and on them it only checks.
 func reserve(dir string) (release, last func(), err error) {
 	if last, err = keepRoom(filepath.Join(dir, "reserve-manifest"), manifestRoom, manifestRoom); err != nil {
 		return nil, nil, err
@@ -37,7 +38,7 @@ func reserve(dir string) (release, last func(), err error) {
 	return release, last, nil
 }
 
-// keepRoom makes sure that the disk has least bytes, and keeps some of them in a file until release is called.
+// keepRoom checks that the disk has least bytes free, and keeps kept of them in a file until release is called.
 func keepRoom(path string, least, kept int64) (release func(), err error) {
 	f, err := os.OpenFile(path+schemas.PartialSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -60,7 +61,7 @@ func keepRoom(path string, least, kept int64) (release func(), err error) {
 	return release, nil
 }
 
-// asked is the error of a file system with too little space.
+// asked returns an error that a file system has too little space.
 func asked(dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -72,7 +73,7 @@ func asked(dir string) error {
 	return nil
 }
 
-// roomError says what prevents a run's files.
+// roomError says why a run's files cannot be written.
 func roomError(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSPC):

@@ -17,9 +17,9 @@ import (
 
 const progressInterval = 500 * time.Millisecond
 
-// Run runs one experiment and records it. How the experiment ended is in the result's manifest. An error is the
-// collector's own: a [UsageError] if nothing was run, else what went wrong while recording, with the result as far
-// as it got.
+// Run runs one experiment and records it. The result's manifest says how the experiment ended. An error is the
+// collector's own: a [UsageError] if nothing was run, or else what went wrong in recording, together with an incomplete
+// result.
 func Run(ctx context.Context, e Experiment) (*Result, error) {
 	cpu := newCPUMeter()
 	m := e.Machine
@@ -62,23 +62,23 @@ type recording struct {
 	dir       string
 	spool     string
 	lock      *os.File
-	release   func() // gives up the room that is kept for the run's end
-	last      func() // gives up the room that is kept for the run's manifest
+	release   func() // frees the space kept for the run's end
+	last      func() // frees the space kept for the run's manifest
 	secrets   *mask.Secrets
 	manifest  *schemas.Manifest
-	started   time.Time // of the experiment
+	started   time.Time // when the experiment started
 	cpu       cpuMeter
 	steps     int64
-	journals  int // how many journals the run has
+	journals  int // number of the run's journals
 	why       cause
-	signals   int // how many signals were received so far
+	signals   int // number of signals received so far
 	garbage   *schemas.Garbage
 	suspects  []string     // reads of unknown values that may have led to its exception
-	strangers []string     // ranks of a played world that joined no process group
-	held      func() int64 // the most that the processes reserved on phantom GPUs so far; nil on others
+	strangers []string     // ranks of a simulated world that joined no process group
+	held      func() int64 // the most that the processes reserved on phantom GPUs so far; nil on a GPU
 }
 
-// begin makes the run's folder and its first manifest.
+// begin creates the run's folder and writes its first manifest.
 func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	r := &recording{e: e, machine: m, plan: p, steps: -1, secrets: mask.Gather(p.argv, p.environ, e.Params)}
 	name := e.Name
@@ -99,7 +99,7 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	r.dir = filepath.Join(store, id)
 	r.spool = filepath.Join(r.dir, spool.Dir)
 	if err = os.MkdirAll(store, 0o755); err == nil {
-		err = os.Mkdir(r.dir, 0o700) // the folder belongs to this run only: it is removed again below
+		err = os.Mkdir(r.dir, 0o700) // fails if the folder exists, since it is removed again on errors
 	}
 	if err != nil {
 		return nil, StoreError(store, err)
@@ -151,7 +151,7 @@ func (r *recording) interval() time.Duration {
 	return DefaultSampleInterval
 }
 
-// record runs the experiment and finishes the run, whatever happens in between.
+// record runs the experiment, and finishes the run even after errors.
 func (r *recording) record(ctx context.Context) error {
 	r.manifest.Git = gitRevision(ctx, r.plan.sources()...)
 	if !r.isolate(ctx) {
@@ -163,7 +163,7 @@ func (r *recording) record(ctx context.Context) error {
 	return r.finish(errors.Join(errs, r.unseen()))
 }
 
-// isolate waits for the device to be free; false means that it was interrupted.
+// isolate waits until the device is free. It returns false if it was interrupted.
 func (r *recording) isolate(ctx context.Context) bool {
 	stop, done := make(chan struct{}), make(chan *schemas.Isolation, 1)
 	go func() {
@@ -208,7 +208,7 @@ func (r *recording) progress(p Progress) {
 	}
 }
 
-// run holds the experiment's whole life. Errors of run are errors of recording, not of the experiment.
+// run runs the experiment from its start to its end. Its errors concern recording, not the experiment.
 func (r *recording) run(ctx context.Context) error {
 	scratch, remove, err := newScratch()
 	if err != nil {
@@ -286,7 +286,7 @@ func (r *recording) run(ctx context.Context) error {
 	return errors.Join(sampling, logs, MergeSegments(r.dir), r.conclude(c, watch, out.lastError()))
 }
 
-// stdin returns what the experiment reads if that is no terminal.
+// stdin returns the file that the experiment reads, if it is no terminal.
 func (r *recording) stdin() *os.File {
 	if r.e.Stdin == nil || isTerminal(r.e.Stdin) {
 		return nil

@@ -12,17 +12,18 @@ import (
 
 const runTimeLayout = "20060102T150405Z"
 
-// maxName keeps run ids short enough for every file system.
+// maxName is the most characters of a name in a run id, which keeps ids short enough for every file system.
 const maxName = 64
 
-// NewRunID makes a run's id: time, name, random suffix. Run ids sort by time and are safe in a path.
+// NewRunID returns a new run id: time, name and a random suffix. Run ids sort by time and are safe in a path.
 func NewRunID(start time.Time, name string) string {
 	var b [3]byte
-	rand.Read(b[:]) // never fails
+	rand.Read(b[:]) // Read never fails
 	return start.UTC().Format(runTimeLayout) + "-" + SafeName(name) + "-" + hex.EncodeToString(b[:])
 }
 
-// SafeName makes a name safe in a path: letters, digits, dot, underscore and dash; anything else becomes a dash.
+// SafeName returns a name for use in a path: letters, digits, dots, underscores and dashes stay, and other characters
+// become dashes.
 func SafeName(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -44,7 +45,7 @@ func SafeName(name string) string {
 	return "run"
 }
 
-// nameOf names an experiment after its script, or after its program if there is no script.
+// nameOf returns an experiment's name: its script's or, without a script, its program's.
 func nameOf(argv []string) string {
 	base := func(p string) string { return strings.TrimSuffix(filepath.Base(p), ".py") }
 	for i, arg := range argv {

@@ -12,43 +12,43 @@ import (
 )
 
 const (
-	// DefaultSampleInterval is the time between two NVML readings.
+	// DefaultSampleInterval is the time between two NVML samples.
 	DefaultSampleInterval = 10 * time.Millisecond
 	hostInterval          = 500 * time.Millisecond
-	// energyInterval is the least time between two readings of the energy. A reading takes milliseconds. energyShare
-	// bounds the share of a core that readings of the energy take.
+	// energyInterval is the shortest time between two readings of the energy. A reading takes milliseconds. energyShare
+	// is the largest share of a core that such readings take.
 	energyInterval = time.Second
 	energyShare    = 0.0015
-	// gaugeInterval is the least time between two readings of all values except memory. Drivers refresh them a few
-	// dozen times a second at most. Each reading wakes Go's scheduler, whose own thread then polls for ten
+	// gaugeInterval is the shortest time between two readings of all values other than memory. Drivers refresh these at
+	// most a few dozen times a second. Each reading wakes Go's scheduler, whose own thread then polls for ten
 	// milliseconds.
 	gaugeInterval = 100 * time.Millisecond
-	// quietInterval is used as long as the memory in use is unchanged since the start, so no process computes yet.
-	// When a process creates its CUDA context, the driver holds its lock for a tenth of a second just before it
-	// takes any memory. A reading of the memory sleeps meanwhile, but a reading of another gauge spins (on an H200
-	// in 17 of 91 runs, when gauges were read at any time).
+	// quietInterval replaces gaugeInterval as long as the memory in use has not changed since the start, so that no
+	// process computes yet. When a process creates its CUDA context, the driver holds its lock for a tenth of a second
+	// just before it takes any memory. Meanwhile a reading of memory sleeps, but a reading of another value spins (on
+	// an H200 in 17 of 91 runs, when such values were read at any time).
 	quietInterval = time.Second
-	// sampleShare is the part of an interval that a device's readings may take before all but memory are taken less
-	// often.
+	// sampleShare is the share of an interval that a device's readings may take before values other than memory are
+	// read less often.
 	sampleShare = 0.0015
-	// Segments are flushed every flushShare of the time since the start, within bounds. A short run loses little to
-	// a SIGKILL, and a long one does not leave thousands of files.
+	// flushShare is the fraction of the time since the start after which segments are flushed, within bounds. So a
+	// short run loses little to a SIGKILL, and a long run does not leave thousands of files.
 	flushShare    = 20
 	flushShortest = 15 * time.Second
 	flushLongest  = time.Minute
 )
 
-// samplers are the goroutines that record a run from outside.
+// samplers are the goroutines that sample a run from outside its processes.
 type samplers struct {
 	stop func()
 	done sync.WaitGroup
 
 	gpu  *gpuSampler // nil without NVML
 	host *hostSampler
-	errs chan error // first error of a flush
+	errs chan error // receives the first error of a flush
 }
 
-// startSamplers begins to sample. tree has the run's processes.
+// startSamplers begins sampling. tree has the run's processes.
 func startSamplers(dir, runID string, devices []nvml.Device, interval time.Duration, tree *host.Tree,
 	processes processTable) *samplers {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -67,7 +67,7 @@ func startSamplers(dir, runID string, devices []nvml.Device, interval time.Durat
 	return s
 }
 
-// flush writes segments until the context ends; the last one is the caller's, after the samplers.
+// flush writes segments until the context ends; the caller makes the last flush, after the samplers have stopped.
 func (s *samplers) flush(ctx context.Context, tables []func() error) {
 	for begin := time.Now(); ; {
 		wait := min(max(time.Since(begin)/flushShare, flushShortest), flushLongest)
@@ -107,13 +107,13 @@ func (s *samplers) close() error {
 	}
 }
 
-// processTable tells the run's processes from others.
+// processTable distinguishes the run's processes from others.
 type processTable interface {
 	// Ours reports whether a process belongs to the run.
 	Ours(pid int) bool
 }
 
-// gpuSampler reads NVML on a goroutine of its own.
+// gpuSampler reads NVML on its own goroutine.
 type gpuSampler struct {
 	runID     string
 	devices   []nvml.Device
@@ -126,20 +126,20 @@ type gpuSampler struct {
 	state           []deviceState
 }
 
-// deviceState is what is carried from one reading of a device to the next.
+// deviceState is kept from one reading of a device to the next.
 type deviceState struct {
-	wait        int // ticks until all but memory is read again
+	wait        int // ticks until values other than memory are read again
 	gaugeCosts  costs
-	energy      time.Time // time of the next reading of the energy
+	energy      time.Time // when the energy is read next
 	energyCosts costs
-	others      int32 // processes, as last read
-	begun       bool  // idle is known
+	others      int32 // other processes at the last reading
+	begun       bool  // whether idle is known
 	idle        int64 // memory in use at the first reading
-	moved       bool  // memory in use has been another since
+	moved       bool  // whether the memory in use has changed since
 }
 
-// costs are the durations of the last readings of a kind. The median of the costs counts: by their mean, the sampler
-// would leave a driver that stalled once alone for a minute, which is most of a run.
+// costs are the durations of the last readings of a kind. Their median counts. With their mean, one stall of a driver
+// would stop such readings for a minute, which is most of a run.
 type costs [3]time.Duration
 
 func (c *costs) add(d time.Duration) time.Duration {
@@ -155,7 +155,7 @@ func newGPUSampler(runID string, devices []nvml.Device, interval time.Duration, 
 	return g
 }
 
-// run samples until the context ends, and once more at the end, since a run's last state is of interest.
+// run samples until the context ends, and once more then, since a run's last state matters.
 func (g *gpuSampler) run(ctx context.Context) {
 	watch := nvml.NewWatch(g.devices, g.interval)
 	defer context.AfterFunc(ctx, watch.Stop)()
@@ -178,18 +178,19 @@ func (g *gpuSampler) run(ctx context.Context) {
 	}
 }
 
-// ticks is a time in ticks, at least one. One call of Watch.Read reads the ticks of gaugeInterval.
+// ticks converts a duration to ticks, at least one. One call of Watch.Read reads the ticks of a gaugeInterval.
 func (g *gpuSampler) ticks(d time.Duration) int {
 	return max(1, int(d/g.interval))
 }
 
-// take makes rows of the readings of some ticks; the last of each device has its other readings too.
+// take makes rows from the memory readings of some ticks. The last row of each device also gets the device's other
+// values.
 func (g *gpuSampler) take(readings []nvml.Reading, ticks int) {
 	var used int64
 	for k, r := range readings {
 		d, s := g.devices[k%len(g.devices)], &g.state[k%len(g.devices)]
 		if !r.OK {
-			continue // a reading that failed is absent, not zero
+			continue // a failed reading is left out, not stored as zero
 		}
 		s.look(r.Used)
 		row := schemas.Sample{RunID: g.runID, Device: int32(d.Info().Index), TimeNS: r.TimeNS,
@@ -205,8 +206,7 @@ func (g *gpuSampler) take(readings []nvml.Reading, ticks int) {
 	g.used.Store(used)
 }
 
-// look notices memory in use that was not in use at the start. Readings that waited for memory in use to change are due
-// at once.
+// look notes memory in use that was not in use at the start. Readings that were delayed until then are due at once.
 func (s *deviceState) look(used int64) {
 	switch {
 	case !s.begun:
@@ -216,7 +216,7 @@ func (s *deviceState) look(used int64) {
 	}
 }
 
-// others takes the readings that are not of memory, each as often as its cost allows.
+// others reads the values other than memory, each as often as the cost of reading it allows.
 func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, ticks int) {
 	now := time.Now()
 	if !now.Before(s.energy) {
@@ -224,7 +224,7 @@ func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, 
 			row.EnergyMJ = &e
 		}
 		took := time.Since(now)
-		now = now.Add(took) // the milliseconds of the energy reading do not count for the readings below
+		now = now.Add(took) // the milliseconds of the energy reading do not count for the next readings
 		s.energy = now.Add(max(energyInterval, time.Duration(float64(s.energyCosts.add(took))/energyShare)))
 	}
 	if s.wait -= ticks; s.wait > 0 {
@@ -236,7 +236,7 @@ func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, 
 		gauges.PowerMW, gauges.TemperatureC
 	row.SMClockMHz, row.MemoryClockMHz, row.ThrottleReasons = gauges.SMClockMHz, gauges.MemoryClockMHz,
 		gauges.ThrottleReasons
-	// A fake or idle driver answers in no time; a busy driver, or one with many processes, may not.
+	// A fake or idle driver answers at once. A busy driver, or one with many processes, may be slow.
 	cost := s.gaugeCosts.add(time.Since(now))
 	s.wait = max(g.ticks(gaugeInterval), 1+int(float64(cost)/(sampleShare*float64(g.interval))))
 	if !s.moved {
@@ -244,7 +244,7 @@ func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, 
 	}
 }
 
-// split sums the memory of the run's processes on a device and counts the others.
+// split adds up the memory of the run's processes on a device, and counts other processes.
 func (g *gpuSampler) split(d nvml.Device) (ours *int64, others int32) {
 	list, err := d.Processes()
 	if err != nil {

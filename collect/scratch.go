@@ -8,18 +8,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// youngScratch is how old a folder may be that is not locked yet.
+// youngScratch is the age up to which an unlocked folder is kept: its collector may be about to lock it.
 const youngScratch = time.Minute
 
-// newScratch makes a temporary folder, which remove removes. newScratch first removes folders that killed collectors
-// left: a folder is locked as long as its collector lives, and a lock ends with its process.
+// newScratch creates a temporary folder, which remove deletes. It first deletes folders that killed collectors left
+// behind. A folder is locked as long as its collector lives, and a lock ends with its process.
 func newScratch() (dir string, remove func(), err error) {
 	clearScratch(time.Now())
 	if dir, err = os.MkdirTemp("", schemas.ScratchPrefix); err != nil {
 		return "", nil, err
 	}
 	lock, err := schemas.TryLockPath(dir)
-	if err != nil { // if nothing can be locked, nothing is cleared either
+	if err != nil { // without locks, no folder is deleted either
 		lock = nil
 	}
 	return dir, func() {
@@ -28,7 +28,7 @@ func newScratch() (dir string, remove func(), err error) {
 	}, nil
 }
 
-// clearScratch removes the folders of collectors that are gone.
+// clearScratch deletes the folders of collectors that no longer run.
 func clearScratch(now time.Time) {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), schemas.ScratchPrefix+"*"))
 	if err != nil {
@@ -39,7 +39,7 @@ func clearScratch(now time.Time) {
 		if err != nil || !info.IsDir() || now.Sub(info.ModTime()) < youngScratch {
 			continue
 		}
-		lock, err := schemas.TryLockPath(dir) // fails for the folders of other users, too
+		lock, err := schemas.TryLockPath(dir) // fails for other users' folders too
 		if err != nil {
 			continue
 		}

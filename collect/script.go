@@ -26,7 +26,7 @@ func notFound(word string, err error) *UsageError {
 	return &UsageError{word + ": " + whyNotFound(err), hint}
 }
 
-// whyNotFound is what [exec.LookPath] says, without its own words and the path.
+// whyNotFound returns the reason from an error of [exec.LookPath], without the path.
 func whyNotFound(err error) string {
 	if errors.Is(err, exec.ErrNotFound) {
 		return "no such command"
@@ -42,7 +42,7 @@ func whyNotFound(err error) string {
 	return err.Error()
 }
 
-// inFolder is a path as a process in a folder means it.
+// inFolder returns a path as a process with this working folder would resolve it.
 func inFolder(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path

@@ -15,20 +15,20 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A segmentWriter keeps rows in memory and flushes them as numbered, complete Parquet files. A single open Parquet
-// file would be lost with its writer, whatever was flushed, because the footer comes last.
+// A segmentWriter keeps rows in memory and flushes them as numbered, complete Parquet files. If its writer died, a
+// single open Parquet file would be lost, since its footer is written last.
 type segmentWriter[T any] struct {
 	dir   string
 	table schemas.Table[T]
 
 	mu      sync.Mutex
 	rows    []T
-	spare   []T // the last flushed rows' memory
+	spare   []T // memory of the rows flushed last
 	number  int
 	written int64
 }
 
-// add never waits for the disk.
+// add adds a row. It never waits for the disk.
 func (w *segmentWriter[T]) add(row T) {
 	w.mu.Lock()
 	w.rows = append(w.rows, row)
@@ -58,7 +58,8 @@ func (w *segmentWriter[T]) flush() error {
 	return nil
 }
 
-// Recover puts together what a killed collector left of a run. Recover refuses a run that is still being collected.
+// Recover completes the tables of a run whose collector was killed. It returns an error for a run that is still being
+// recorded.
 func Recover(dir string) error {
 	if Running(dir) {
 		return schemas.WithHint(errors.New("the run is still being collected"), "its tables are made when it ends; "+
@@ -67,8 +68,8 @@ func Recover(dir string) error {
 	return RecoverTables(dir)
 }
 
-// RecoverTables puts together the tables of a run that its collector did not see the end of, and keeps their digests in
-// the manifest.
+// RecoverTables completes the tables of a run whose end its collector did not see, and writes their digests into the
+// manifest.
 func RecoverTables(dir string) error {
 	if err := MergeSegments(dir); err != nil {
 		return err
@@ -87,8 +88,8 @@ func RecoverTables(dir string) error {
 }
 
 // MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet, and removes them. A
-// run that ended by itself has no segments left. A run whose collector was killed has segments, and also partial files,
-// which MergeSegments removes. MergeSegments can be interrupted and called again. The run must not be running (see
+// run that ended by itself has no segments left. A run whose collector was killed has segments, and perhaps incomplete
+// files, which MergeSegments removes. It can be interrupted and called again. The run must not be running (see
 // [Running]), and no other process may write its files: the collector holds the run's lock, and ingest locks the
 // folder.
 func MergeSegments(dir string) error {
@@ -107,7 +108,7 @@ func mergeTable[T any](dir string, table schemas.Table[T]) error {
 		return err
 	}
 	slices.Sort(segments)
-	// An existing merged table holds all its segments: it was renamed into place when it was whole.
+	// An existing merged table has all its segments: it was renamed into place after it was complete.
 	if _, err := os.Stat(filepath.Join(dir, table.File())); errors.Is(err, fs.ErrNotExist) {
 		if err := mergeInto(filepath.Join(dir, table.File()), table, segments); err != nil {
 			return err
@@ -119,7 +120,8 @@ func mergeTable[T any](dir string, table schemas.Table[T]) error {
 	return err
 }
 
-// mergeInto holds one segment at a time in memory. A damaged segment is an error and nothing is removed.
+// mergeInto merges segments, of which it keeps one at a time in memory. If a segment is damaged, it returns an error
+// and removes nothing.
 func mergeInto[T any](path string, table schemas.Table[T], segments []string) error {
 	err := schemas.WriteFile(path, func(f io.Writer) error {
 		w := table.NewWriter(f)

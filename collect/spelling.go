@@ -10,14 +10,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// knownDevices are the words of collect's --device.
+// knownDevices lists the words that collect's --device accepts.
 const knownDevices = "known: auto, cuda, phantom, phantom:PROFILE"
 
-// anyOther is the way to predict for a device without a profile.
+// anyOther tells how to predict for a device without a profile.
 const anyOther = "For any other device, give its memory, as in --gpu-memory 24GiB"
 
-// didYouMean returns a question that suggests existing names for an unknown device, or "" if none is close. Names
-// of profiles follow the prefix. Without a prefix only a profile can be meant.
+// didYouMean returns a question that suggests existing names for an unknown device, or "" if no name is similar. The
+// prefix stands before names of profiles. If it is "", only a profile can be meant.
 func didYouMean(device, prefix string) string {
 	words := meantProfiles(device)
 	for i := range words {
@@ -41,7 +41,7 @@ func didYouMean(device, prefix string) string {
 	return "did you mean --device " + strings.Join(words, " or ") + "?"
 }
 
-// meantScript finds the script of the same folder that a missing script's name probably meant.
+// meantScript returns the script in the same folder that a missing script's name probably means.
 func meantScript(dir, script string) string {
 	folder := inFolder(dir, filepath.Dir(script))
 	paths, err := filepath.Glob(filepath.Join(folder, "*"+filepath.Ext(script)))
@@ -58,7 +58,7 @@ func meantScript(dir, script string) string {
 	return ""
 }
 
-// beside puts additional information behind a question.
+// beside appends additional information to a question.
 func beside(question, known string) string {
 	if question == "" || strings.HasSuffix(question, "?") {
 		return strings.TrimSpace(question + " " + known)
@@ -67,7 +67,7 @@ func beside(question, known string) string {
 }
 
 // profileCalled returns the profile of a device, by its id or by a common name such as H100, rtx4090, 4090, A100-80G or
-// "NVIDIA H100 80GB HBM3". profileCalled returns "" if no device, or several, have the name.
+// "NVIDIA H100 80GB HBM3". It returns "" if no device has the name, or if several have.
 func profileCalled(device string) string {
 	called := calledName(device)
 	found := slices.DeleteFunc(phantom.Profiles(), func(id string) bool {
@@ -84,16 +84,17 @@ var (
 	memoryUnit  = regexp.MustCompile(`([0-9]{2})(gib|gb|g)$`)
 )
 
-// calledName is what tells a device's name from others': without its maker's words and the unit of its memory.
+// calledName returns the distinctive part of a device's name, without its maker's words and the unit of its memory.
 func calledName(device string) string {
 	return memoryUnit.ReplaceAllString(makersWords.ReplaceAllString(plain(device), ""), "$1")
 }
 
-// productNames are the beginnings of the product's name that end in a number, as h10080 of "NVIDIA H100 80GB HBM3".
+// productNames returns the beginnings of a product's name that end in a number, such as h10080 for "NVIDIA H100 80GB
+// HBM3".
 func productNames(id string) (names []string) {
 	profile, err := phantom.LoadProfile(id)
 	if err != nil {
-		panic(err) // a test loads all of them
+		panic(err) // cannot fail, since a test loads all profiles
 	}
 	begun := ""
 	for _, word := range strings.FieldsFunc(profile.Name, func(r rune) bool { return r == ' ' || r == '-' }) {
@@ -104,16 +105,14 @@ func productNames(id string) (names []string) {
 	return names
 }
 
-// otherDevices are names of real devices that differ from a profile's name by one letter.
+// otherDevices are names of real devices that differ from a profile's name in one letter.
 var otherDevices = []string{"t4g", "b100", "v100", "p100", "b200", "h800", "h20", "rtx3090", "rtx4080", "rtx4070",
 	"rtx5090"}
 
-// meantProfiles returns the profiles that a mistyped name may mean: those whose names contain it, as with "a100";
-// or the one that differs by one letter, unless another real device has that name ("b200" does not mean h200); or
-// those whose names are part of it.
+// meantProfiles returns the profiles that a mistyped name may mean: those whose names contain it, as in "a100";
 func meantProfiles(device string) []string {
 	all := plain(device)
-	// The part before the last colon, slash or equals sign shows that it is a phantom GPU's.
+	// The text up to the last colon, slash or equals sign only says that the device is a phantom GPU.
 	word := plain(device[strings.LastIndexAny(device, ":/=")+1:])
 	for _, meant := range []func(name string) bool{
 		func(name string) bool { return len(word) > 2 && strings.Contains(name, word) },
@@ -130,7 +129,7 @@ func meantProfiles(device string) []string {
 	return nil
 }
 
-// plain has the letters and digits of a name, in lower case.
+// plain returns the letters and digits of a name, in lower case.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

@@ -11,9 +11,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Split divides m into n machines that run at the same time, each with its own GPU: two experiments on one GPU would
-// share its memory and its time. A phantom GPU belongs to each process, so any number of them can run. m must not be
-// used meanwhile; closing m closes the n machines.
+// Split divides m into n Machines that can run experiments at the same time. Each has its own GPU, since two
+// experiments on one GPU would share its memory and its time. A phantom GPU belongs to one process, so n may be any
+// number. m must not be used meanwhile; Closing m closes the n Machines.
 func (m *Machine) Split(n int) ([]*Machine, error) {
 	if n == 1 {
 		return []*Machine{m}, nil
@@ -43,9 +43,9 @@ func (m *Machine) Split(n int) ([]*Machine, error) {
 	return parts, nil
 }
 
-// environ returns the environment of an experiment. On a part of a machine, only the part's GPU is visible, by its
-// UUID, which nothing renumbers. Settings that hide this machine's GPUs are removed for a phantom GPU, since these
-// settings would hide it too: hidden GPUs are a reason to use a phantom GPU.
+// environ returns the environment for an experiment. On a part of a Machine, only the part's GPU is visible, by its
+// UUID, which no setting can renumber. For a phantom GPU, settings that hide this machine's GPUs are removed, since
+// they would hide it too. Hidden GPUs are a reason to use a phantom GPU.
 func (m *Machine) environ(base []string) []string {
 	if m.Predicted {
 		return Without(base, "CUDA_VISIBLE_DEVICES")
@@ -56,7 +56,7 @@ func (m *Machine) environ(base []string) []string {
 	return Overlay(base, map[string]string{"CUDA_VISIBLE_DEVICES": m.only})
 }
 
-// Source says how a run's figures will be known: measured, or predicted on a device profile.
+// Source says how the figures of runs on this Machine will be obtained: measured, or predicted for a device profile.
 func (m *Machine) Source() (source string, profile *string) {
 	if m.Predicted {
 		return schemas.Predicted, &m.profile.ID
@@ -64,7 +64,7 @@ func (m *Machine) Source() (source string, profile *string) {
 	return schemas.Measured, nil
 }
 
-// Without is an environment without some variables.
+// Without returns an environment without some variables.
 func Without(base []string, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -72,8 +72,8 @@ func Without(base []string, names ...string) []string {
 	})
 }
 
-// Overlay sets variables in an environment, as from os.Environ; base nil is this process's. Overlay replaces existing
-// variables, since a C library takes the first of two entries.
+// Overlay sets variables in an environment, as from os.Environ. If base is nil, it uses this process's environment. It
+// replaces existing variables, since a C library takes the first of two entries.
 func Overlay(base []string, set map[string]string) []string {
 	if base == nil {
 		base = os.Environ()

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// The words that [Experiment.Steps] accepts besides a number of steps. "" is StepsAll.
+// The words that [Experiment.Steps] accepts besides a number of steps. "" means StepsAll.
 const (
 	// StepsAuto ends the script when the highest allocated and the highest reserved have not risen for three steps
 	// after the first update, and either an evaluation was seen or a minute has passed. A script that announces its
@@ -17,7 +17,7 @@ const (
 	StepsAll  = "all" // the script ends by itself
 )
 
-// agreementVariable names the file in which the ranks of a run agree on their last step.
+// agreementVariable is the variable that names the file in which the ranks of a run agree on their last step.
 const agreementVariable = "DPSIGHT_AGREEMENT"
 
 // CheckSteps returns an error unless steps is a number of steps or one of the words.
@@ -32,7 +32,8 @@ func CheckSteps(steps string) error {
 	return nil
 }
 
-// CheckGPUs returns an error for a number of GPUs that no phantom machine has. 0 means that the user gave no number.
+// CheckGPUs returns an error for a number of GPUs that a phantom machine cannot have. 0 means that the user gave no
+// number.
 func CheckGPUs(n int, w *int) error {
 	switch {
 	case n == 0:

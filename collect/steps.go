@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A stepCounter follows the live journals of a run and counts the steps that ended, without reading a record twice.
+// A stepCounter follows the live journals of a run and counts the steps that have ended. It reads each record once.
 type stepCounter struct {
 	dir       string
 	processes map[string]*followed
@@ -23,8 +23,9 @@ func newStepCounter(dir string) *stepCounter {
 	return &stepCounter{dir: dir, processes: map[string]*followed{}}
 }
 
-// Recording says how far a run is that is still being recorded, or returns nil. A step's mark is on disk when the step
-// has ended. A step's events are on disk after the next drain, which writes the file of frames.
+// Recording returns how far a run has come that is still being recorded, or nil for other runs. The mark of a step is
+// on disk as soon as the step has ended. Its events are on disk after the next drain, which writes to the file of
+// frames.
 func Recording(dir string) *store.Progress {
 	if !Running(dir) {
 		return nil
@@ -45,7 +46,7 @@ func Recording(dir string) *store.Progress {
 	return p
 }
 
-// read returns the number of steps of the process that is furthest, -1 before there is a journal.
+// read returns the number of steps of the process that is furthest, or -1 before there is a journal.
 func (s *stepCounter) read() int64 {
 	paths, err := spool.LiveJournals(s.dir)
 	if err != nil {
@@ -58,7 +59,7 @@ func (s *stepCounter) read() int64 {
 			p = &followed{journal: spool.Follow(path)}
 			s.processes[path] = p
 		}
-		// What cannot be read now is read at the next look.
+		// Marks that cannot be read now are read at the next look.
 		_ = p.journal.Marks(func(m spool.Mark) { p.steps.Add(m) })
 		furthest = max(furthest, p.steps.Steps())
 	}

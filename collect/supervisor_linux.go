@@ -18,11 +18,11 @@ const (
 	supervisorControl = 3
 	supervisorStatus  = 4
 	supervisorLock    = 5
-	supervisorTyped   = 6 // where the specification says so
+	supervisorTyped   = 6 // present if the specification's Typed is true
 )
 
-// A program that collects becomes its own supervisor before main runs. If main had to call a function to become the
-// supervisor, a program without that call would start itself over and over.
+// A program with this package can become its own supervisor, before main runs. If main had to call a function for that,
+// a program without the call would start itself over and over.
 func init() {
 	if len(os.Args) == 1 && os.Args[0] == supervisorName {
 		os.Exit(keep())
@@ -34,18 +34,19 @@ type supervisor struct {
 	status *gob.Encoder
 	main   int           // pid of the experiment
 	exited chan struct{} // closed when main was reaped
-	gone   chan struct{} // closed when no process of the run is left
+	gone   chan struct{} // closed when all processes of the run have ended
 	exit   treeExit      // valid once exited is closed
-	// restore sets the mode of the user's terminal that a killed collector has left in its own.
+	// restore resets the mode of the user's terminal if a killed collector has left it changed.
 	restore func()
 }
 
-// keep is the life of a supervisor. keep runs on the main thread, which lives as long as the process: the parent-death
-// signal of the experiment depends on the thread that started it.
+// keep does the whole work of a supervisor. It runs on the main thread, which lives as long as the process: the
+// parent-death signal of the experiment depends on the thread that started it.
 func keep() int {
 	runtime.LockOSThread()
-	// A signal to the collector's whole group is meant for the collector, which tells the supervisor what to do. The
-	// supervisor catches the signal and does not ignore it, since ignored signals stay ignored in the experiment.
+	// A signal to the collector's whole process group is meant for the collector, which then tells the supervisor what
+	// to do. The supervisor catches such signals rather than ignore them, since ignored signals stay ignored in the
+	// experiment.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
 		unix.SIGUSR2, unix.SIGPIPE)
 	unix.CloseOnExec(supervisorControl)
@@ -77,7 +78,7 @@ func keep() int {
 		for {
 			var c supervisorCommand
 			if err := control.Decode(&c); err != nil {
-				return // the collector is gone, or broken
+				return // the collector has died or is broken
 			}
 			commands <- c
 		}
@@ -104,7 +105,7 @@ func (k *supervisor) start() error {
 		return err
 	}
 	k.main = pid
-	// A stream that the supervisor keeps open would hide the end of the experiment's output from the collector.
+	// If the supervisor kept a stream open, the collector would not see the end of the experiment's output.
 	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
 		for fd := range 3 {
 			unix.Dup3(int(null.Fd()), fd, 0)
@@ -115,8 +116,8 @@ func (k *supervisor) start() error {
 	return nil
 }
 
-// reap collects every process that dies. As the tree's reaper the supervisor is at last the parent of each, so "no
-// children" means that nothing of the run is left.
+// reap collects every child process that has ended. The supervisor is the reaper of the tree, so every process becomes
+// its child in the end, and "no children" means that all processes of the run have ended.
 func (k *supervisor) reap() {
 	defer close(k.gone)
 	for {
@@ -139,7 +140,7 @@ func (k *supervisor) reap() {
 	}
 }
 
-// watch follows the experiment and the collector until no process of the run is left.
+// watch follows the experiment and the collector until all processes of the run have ended.
 func (k *supervisor) watch(commands <-chan supervisorCommand) treeExit {
 	left := 0
 	ending := make(chan struct{})
@@ -148,7 +149,7 @@ func (k *supervisor) watch(commands <-chan supervisorCommand) treeExit {
 		if !isClosed(ending) {
 			close(ending)
 			go k.endAll(grace, kill)
-		} else if grace == 0 { // already on its way, and now in haste
+		} else if grace == 0 { // the processes are already being ended, and now without grace
 			select {
 			case kill <- struct{}{}:
 			default:
@@ -197,7 +198,7 @@ func (k *supervisor) watch(commands <-chan supervisorCommand) treeExit {
 			case c.Drain: // which takes a while
 				go k.forward(c)
 			case c.Signal != 0:
-				k.forward(c) // in their order
+				k.forward(c) // signals are passed on in order
 			}
 		}
 	}
@@ -208,7 +209,7 @@ func (k *supervisor) forward(c supervisorCommand) {
 	if c.Drain {
 		k.drain()
 	}
-	if !isClosed(k.exited) { // the experiment's process number may be another process's by now
+	if !isClosed(k.exited) { // otherwise the experiment's process id may belong to another process
 		syscall.Kill(-k.main, syscall.Signal(c.Signal))
 	}
 }
@@ -222,12 +223,12 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// drain asks the agents to write down what they have.
+// drain requests a drain from the agents.
 func (k *supervisor) drain() {
 	waitForDrain(k.spec.Spool, drainTime, k.gone)
 }
 
-// endAll ends every process of the run: drain, TERM, KILL.
+// endAll ends every process of the run: by a drain, TERM, and KILL.
 func (k *supervisor) endAll(grace time.Duration, kill <-chan struct{}) {
 	if grace > 0 {
 		k.drain()
@@ -241,7 +242,7 @@ func (k *supervisor) endAll(grace time.Duration, kill <-chan struct{}) {
 		case <-time.After(grace):
 		}
 	}
-	// Again and again: a process may have forked between the list and the signal.
+	// This is repeated, since a process may have forked after the list was made.
 	for {
 		for _, pid := range k.running() {
 			syscall.Kill(pid, syscall.SIGKILL)

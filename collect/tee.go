@@ -12,30 +12,30 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Names of the files that hold an experiment's output.
+// The names of the files with an experiment's output.
 const (
 	StdoutFile = schemas.StdoutFile
 	StderrFile = schemas.StderrFile
 )
 
-// maxLine bounds what is kept of the last line for the manifest.
+// maxLine is the most characters of the last line that are kept for the manifest.
 const maxLine = 300
 
 // ansi matches terminal sequences for colours and the cursor. A traceback on a terminal contains some.
 var ansi = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
 
-// A tee copies one stream of the experiment to its log and shows it, both masked. The shown copy masks only known
-// secret values, since a prompt cannot wait for the end of its line. If the log or the terminal fails, the rest of
+// A tee copies one stream of the experiment to its log and shows it, both masked. The shown copy masks only the
+// collected secrets, since a prompt cannot wait for the end of its line. If the log or the terminal fails, the rest of
 // the stream is still read, so the experiment never stops.
 type tee struct {
 	read *os.File
 	log  *os.File
 	last lastLineWriter
 	done chan struct{}
-	err  error // error of the log; valid once done is closed
+	err  error // error of writing the log; valid once done is closed
 }
 
-// startTee copies what is read until its end. live may be nil.
+// startTee begins to copy what read provides, until its end. live may be nil.
 func startTee(path string, read *os.File, live io.Writer, secrets *mask.Secrets) (*tee, error) {
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -80,7 +80,7 @@ func (t *tee) close(wait <-chan struct{}) error {
 	return t.err
 }
 
-// sticky swallows what comes after an error and keeps the error.
+// sticky keeps the first error of a writer, and ignores later writes.
 type sticky struct {
 	w   io.Writer
 	err error
@@ -93,10 +93,10 @@ func (s *sticky) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// lastLineWriter keeps the last line that has words.
+// lastLineWriter keeps the last line that contains words.
 type lastLineWriter struct {
 	mu      sync.Mutex
-	line    []byte // the last complete one
+	line    []byte // the last complete line
 	current []byte
 	elastic elasticReport
 }
@@ -120,7 +120,7 @@ func (l *lastLineWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is the last line, or what a launcher said of its processes.
+// String returns the last line, or a launcher's report on its processes.
 func (l *lastLineWriter) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,21 +17,21 @@ func isTerminal(f *os.File) bool {
 }
 
 // A session is the terminal of an experiment: one pseudoterminal for its input and output and one for its errors, of
-// the size of the user's terminal. A session has two pseudoterminals, so that each stream has its own log.
+// the size of the user's terminal. The two separate terminals allow each stream its own log.
 type session struct {
-	user          *os.File // terminal that the output is shown on
-	input         *os.File // terminal that is typed on; nil = the input is no terminal, or another job has it
+	user          *os.File // terminal on which output is shown
+	input         *os.File // terminal on which the user types; nil if input is no terminal or another job's
 	stdout        endpoints
 	stderr        endpoints
 	mu            sync.Mutex
-	before        *unix.Termios // earlier mode of the user's terminal; nil = unchanged
+	before        *unix.Termios // previous mode of the user's terminal; nil if unchanged
 	resized       chan os.Signal
 	paused        chan os.Signal // gets a signal on Ctrl-Z
-	stop, stopped *os.File       // a pipe: its end says to stop reading the input
+	stop, stopped *os.File       // a pipe that is closed to stop reading the input
 	done          sync.WaitGroup
 }
 
-// endpoints are what one stream is read from and written to.
+// endpoints are the two ends of one stream: ours is read, and the experiment writes to theirs.
 type endpoints struct{ ours, theirs *os.File }
 
 func (p endpoints) close() {
@@ -42,10 +42,11 @@ func (p endpoints) close() {
 	}
 }
 
-// newSession opens a session. user is the terminal that output is shown on.
+// newSession opens an experiment's terminals. user is the terminal on which output is shown.
 func newSession(user, stdin *os.File) (*session, error) {
 	s := &session{user: user, resized: make(chan os.Signal, 1), paused: make(chan os.Signal, 1)}
-	// before there is an experiment: otherwise Ctrl-Z would stop only this process, and the experiment would continue
+	// This comes before the experiment starts: otherwise Ctrl-Z would stop only this process, while the experiment
+	// would continue.
 	signal.Notify(s.paused, syscall.SIGTSTP)
 	var err error
 	if s.stopped, s.stop, err = os.Pipe(); err != nil {
@@ -67,7 +68,7 @@ func newSession(user, stdin *os.File) (*session, error) {
 	return s, nil
 }
 
-// asWritten makes a pseudoterminal deliver output as written, so that a log equals one without a terminal. The
+// asWritten makes a pseudoterminal deliver output unchanged, so that a log is the same as without a terminal. The
 // user's terminal expands each line end to two characters.
 func asWritten(f *os.File) error {
 	mode, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
@@ -84,7 +85,7 @@ func inForeground(f *os.File) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// begin passes on what is typed, and the terminal's size when it changes.
+// begin starts passing on what the user types, and changes of the terminal's size.
 func (s *session) begin() {
 	signal.Notify(s.resized, syscall.SIGWINCH)
 	s.done.Go(func() {
@@ -99,7 +100,7 @@ func (s *session) begin() {
 	s.done.Go(s.pass)
 }
 
-// pass passes on what is typed until the session ends.
+// pass passes on what the user types, until the session ends.
 func (s *session) pass() {
 	fds := []unix.PollFd{{Fd: int32(s.input.Fd()), Events: unix.POLLIN}, {Fd: int32(s.stopped.Fd()), Events: unix.POLLIN}}
 	buf := make([]byte, 4096)
@@ -142,8 +143,8 @@ func passing(mode unix.Termios) unix.Termios {
 	return mode
 }
 
-// restorer remembers the mode of a terminal. The returned function sets that mode again, unless somebody other than
-// the collector has set another one: a shell sets its own when a job was killed.
+// restorer remembers the mode of a terminal. The returned function restores that mode, unless a program other than the
+// collector has changed the mode since, as a shell does after a job was killed.
 func restorer(fd int) func() {
 	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
@@ -151,13 +152,13 @@ func restorer(fd int) func() {
 	}
 	return func() {
 		if now, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil && *now == passing(*before) {
-			signal.Ignore(unix.SIGTTOU) // SIGTTOU would stop a background process
+			signal.Ignore(unix.SIGTTOU) // this signal would stop a background process
 			unix.IoctlSetTermios(fd, unix.TCSETS, before)
 		}
 	}
 }
 
-// take has the user's terminal pass on what is typed.
+// take puts the user's terminal into the mode for passing on what the user types.
 func (s *session) take() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +186,7 @@ func (s *session) giveBack() {
 	}
 }
 
-// close ends the session. The ends that are read belong to the tees.
+// close ends the session. The tees close the ends that are read.
 func (s *session) close() {
 	signal.Stop(s.paused)
 	signal.Stop(s.resized)
@@ -205,7 +206,7 @@ func (s *session) pause(c *child) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	unix.Kill(unix.Getpid(), unix.SIGSTOP)
-	<-continued // this thread may run for a moment before it is stopped
+	<-continued // this thread may run for a moment before the stop takes effect
 	signal.Stop(continued)
 	s.take()
 	s.resize()

@@ -12,22 +12,22 @@ import (
 	"github.com/dpsight/dpsight/collect/interpreter"
 )
 
-// The oldest torch that can be recorded: 2.10 brought the metadata that ties allocator events to marks.
+// The oldest version of torch that can be recorded: 2.10 introduced the metadata that joins allocator events to marks.
 const oldestMajor, oldestMinor = 2, 10
 
-// probeTime bounds the question to an interpreter; a cold file system takes seconds.
+// probeTime limits the time for probing an interpreter, which takes seconds on a cold file system.
 const probeTime = 60 * time.Second
 
-// Install is an interpreter and what it would import, found without importing it, since importing torch takes
+// Install says what an interpreter would import. It is found without importing anything, since importing torch takes
 // seconds and may fail.
 type Install struct {
-	Python string // version
-	Torch  string // version, "" = absent
-	CUDA   string // that torch was built for, "" = none
-	Opacus string // version, "" = absent
+	Python string // version of Python
+	Torch  string // version; "" if absent
+	CUDA   string // version of CUDA for which torch was built; "" for none
+	Opacus string // version; "" if absent
 }
 
-// Probe asks an interpreter what it has. env is the environment that it will run in.
+// Probe finds out what an interpreter would import. env is the environment in which it will run.
 func Probe(ctx context.Context, python string, env []string) (*Install, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -50,8 +50,8 @@ func Probe(ctx context.Context, python string, env []string) (*Install, error) {
 	return in, nil
 }
 
-// check returns an error, one sentence, if this install cannot record experiments. builtin says that the experiment
-// is a built-in one, whose interpreter --python names.
+// check returns an error of one sentence if this install cannot be used to record experiments. builtin says whether the
+// experiment is a built-in one, whose interpreter --python can name.
 func (in *Install) check(python string, builtin bool) error {
 	other := "give the path of an interpreter with torch instead of python"
 	if builtin {

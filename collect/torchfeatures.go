@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// probesTime bounds the probes: they import torch, and parts of it that are seldom used.
+// probesTime limits the time of the probes, which import torch and rarely used parts of it.
 const probesTime = 3 * time.Minute
 
 const probesProgram = `
@@ -26,8 +26,7 @@ print("` + interpreter.Marker + `", end="")
 torch_probes.main()
 `
 
-// TorchFeatures tests the agent's features in an interpreter's torch. TorchFeatures hides the GPUs so that none is
-// touched.
+// TorchFeatures tests the agent's features in an interpreter's torch. It hides the GPUs, so that the probes use none.
 func TorchFeatures(ctx context.Context, python string) ([]schemas.TorchFeature, error) {
 	ctx, cancel := context.WithTimeout(ctx, probesTime)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A torchWatch looks for processes of the run that load torch without the agent, so that they do not go unnoticed.
-// Causes are python -I or -S, a cleaned environment, and a separate container.
+// A torchWatch finds processes of the run that load torch without the agent, so that the user learns of them. Possible
+// causes are python -I or -S, a cleaned environment, and a separate container.
 type torchWatch struct {
 	mu   sync.Mutex
 	seen map[int]*watched
@@ -22,13 +22,13 @@ type watched struct {
 	command   string
 	ancestors []int
 	torch     bool
-	gpu       bool // has a GPU open
+	gpu       bool // whether the process has a GPU open
 	looks     int
-	skip      int // searches to leave out before the next look
+	skip      int // number of searches until the next look
 }
 
-// maxSkip bounds the number of searches between two looks at a process: a process's memory map takes a millisecond to
-// read.
+// maxSkip is the most searches between two looks at a process, since reading a process's memory map takes a
+// millisecond.
 const maxSkip = 8
 
 func newTorchWatch() *torchWatch { return &torchWatch{seen: map[int]*watched{}} }
@@ -70,9 +70,9 @@ func ancestors(pid int) []int {
 	return out
 }
 
-// uninjected names the processes that used torch without the agent. Launchers also import torch, and workers of
-// data loaders inherit it, but neither makes a journal. So a process counts only if there is no journal at all, or
-// if it opened a GPU itself.
+// uninjected names the processes that used torch without the agent. Launchers import torch too, and workers of data
+// loaders inherit it, but neither need the agent. So a process counts only if there is no journal at all, or if it
+// opened a GPU itself.
 func (t *torchWatch) uninjected(journals []*spool.Journal, secrets *mask.Secrets) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,8 +90,8 @@ func (t *torchWatch) uninjected(journals []*spool.Journal, secrets *mask.Secrets
 	return out
 }
 
-// shorten cuts a command to what fits in a sentence. The command must be masked first, or the beginning of a secret
-// would stay.
+// shorten shortens a command so that it fits into a sentence. The command must be masked first. Otherwise the beginning
+// of a secret could remain.
 func shorten(command string) string {
 	const limit = 120
 	if len(command) <= limit {
@@ -100,7 +100,7 @@ func shorten(command string) string {
 	return strings.ToValidUTF8(command[:limit], "") + "…"
 }
 
-// related reports whether the process is an ancestor or a descendant of one that recorded.
+// related reports whether a process is an ancestor or a descendant of a process that was recorded.
 func (t *torchWatch) related(pid int, recorded map[int]bool) bool {
 	if slices.ContainsFunc(t.seen[pid].ancestors, func(a int) bool { return recorded[a] }) {
 		return true

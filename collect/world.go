@@ -12,18 +12,18 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// Limits of a world that is played without its GPUs.
+// Limits of a simulated world.
 const (
 	maxWorld   = 1024
-	maxPerNode = 8 // devices that a phantom machine can have
+	maxPerNode = 8 // the most devices that a phantom machine can have
 )
 
-// A World is a script that torchrun would start once per GPU. Some of its ranks run on the phantom GPU. The other
-// ranks are simulated as copies of the rank that communicates with them.
+// A World is a script that torchrun would start once for each GPU. Some of its ranks run on the phantom GPU. The others
+// are simulated, as copies of the rank that communicates with them.
 type World struct {
 	Size    int
-	Ranks   []int // ranks that are run
-	PerNode int   // GPUs of a machine
+	Ranks   []int // ranks that run
+	PerNode int   // GPUs on each machine
 }
 
 // The defaults of --ranks and --gpus-per-node.
@@ -32,7 +32,8 @@ const (
 	defaultPerNode = 8
 )
 
-// WorldOf is newWorld if --world-size was given, else nil: without --world-size the other options have no effect.
+// WorldOf returns the World that the options describe, or nil without --world-size, without which the other options
+// have no effect.
 func WorldOf(size *int, ranks string, perNode int) (*World, error) {
 	switch {
 	case size != nil:
@@ -46,7 +47,7 @@ func WorldOf(size *int, ranks string, perNode int) (*World, error) {
 	return nil, nil
 }
 
-// newWorld reads --world-size, --ranks and --gpus-per-node.
+// newWorld checks --world-size, --ranks and --gpus-per-node, and returns the World.
 func newWorld(size int, ranks string, perNode int) (*World, error) {
 	if size < 1 || size > maxWorld {
 		return nil, &UsageError{fmt.Sprintf("--world-size must be 1 to %d, not %d", maxWorld, size),
@@ -72,7 +73,7 @@ func newWorld(size int, ranks string, perNode int) (*World, error) {
 	return w, nil
 }
 
-// check refuses what cannot be played.
+// check refuses a World that cannot be simulated.
 func (w *World) check(m *Machine, e *Experiment, python string) error {
 	switch {
 	case !m.Predicted:
@@ -91,10 +92,10 @@ func (w *World) check(m *Machine, e *Experiment, python string) error {
 	return nil
 }
 
-// devices is how many GPUs a process sees.
+// devices returns the number of GPUs that a process sees.
 func (w *World) devices() int { return min(w.PerNode, w.Size) }
 
-// vars are what torchrun would set for a rank.
+// vars returns the variables that torchrun would set for a rank.
 func (w *World) vars(rank int) map[string]string {
 	node := rank / w.PerNode
 	nodes := (w.Size + w.PerNode - 1) / w.PerNode
@@ -111,7 +112,7 @@ func (w *World) vars(rank int) map[string]string {
 	return vars
 }
 
-// pages returns how many sets of devices a run has: one, or one per rank if each rank is alone on its devices.
+// pages returns the number of sets of devices in a run: one, or one for each rank if each has its own devices.
 func (w *World) pages() int {
 	if w == nil {
 		return 1
@@ -121,8 +122,8 @@ func (w *World) pages() int {
 
 func (*World) launcher(dir string) string { return filepath.Join(dir, phantom.RanksLauncher) }
 
-// command returns the command and the environment that run the ranks. A single rank is the script itself. For
-// several ranks, a launcher in the script's Python replaces torchrun.
+// command returns the command and the environment with which the ranks run. For a single rank this is the script
+// itself. For several ranks, a launcher replaces torchrun, under the script's Python.
 func (w *World) command(dir, python, path string, argv, env []string) (newPath string, newArgv, newEnv []string) {
 	set := w.vars(w.Ranks[0])
 	if len(w.Ranks) > 1 {
@@ -152,10 +153,11 @@ func (w *World) command(dir, python, path string, argv, env []string) (newPath s
 	return path, argv, out
 }
 
-// joinedVariable names the folder where a rank that joins a process group leaves a file of its number.
+// joinedVariable is the variable that names a folder. A rank that joins a process group writes a file there, named by
+// its number.
 const joinedVariable = "PHANTOM_JOINED"
 
-// ranksWords are "rank 1", "ranks 0 and 63" or "ranks 0, 1 and 63".
+// ranksWords name ranks: "rank 1", "ranks 0 and 63" or "ranks 0, 1 and 63".
 func ranksWords(ranks []string) string {
 	last := len(ranks) - 1
 	if last == 0 {
@@ -164,7 +166,7 @@ func ranksWords(ranks []string) string {
 	return "ranks " + strings.Join(ranks[:last], ", ") + " and " + ranks[last]
 }
 
-// strangers are the ranks that joined no process group.
+// strangers returns the ranks that joined no process group.
 func (w *World) strangers(folder string) (ranks []string) {
 	for _, rank := range w.Ranks {
 		if _, err := os.Stat(filepath.Join(folder, strconv.Itoa(rank))); err != nil {
@@ -174,9 +176,9 @@ func (w *World) strangers(folder string) (ranks []string) {
 	return ranks
 }
 
-// astray returns a text that says which ranks took memory of another rank's device, or "". The text leaves out
+// astray returns a text that names the ranks which took memory on another rank's device, or "". It leaves out
 // strangers, the ranks that joined no process group. A prediction of single ranks does not show what several ranks hold
-// on one device together, so only this text reveals the problem.
+// together on one device, so only this text reveals the problem.
 func (w *World) astray(uses []phantom.Use, strangers []string) string {
 	var ranks, devices []string
 	for _, u := range uses {

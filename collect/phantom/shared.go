@@ -6,28 +6,27 @@ import (
 	"os"
 )
 
-// SharedPage is the variable with the index of a process's page in [Library.Shared], from 0 (the default).
+// SharedPage is the environment variable with the index, from 0 (the default), of a process's page in [Library.Shared].
 // Processes with different pages have different devices.
 const SharedPage = "PHANTOM_SHARED_PAGE"
 
-const sharedBytes = 1 << 19 // of a page: csrc/shared.c
+const sharedBytes = 1 << 19 // size of a page, as in csrc/shared.c
 
-// Use is what the processes of a run held of a device.
+// Use says how much of a device the processes of a run held.
 type Use struct {
 	Page, Device  int
-	Processes     int   // the most processes that held memory of the device at once
-	ReservedBytes int64 // the most that cudaMalloc had given all processes together at one time
-	TakenBytes    int64 // the same with what the processes' contexts took, beside the first one's
+	Processes     int   // the most processes that held memory of the device at the same time
+	ReservedBytes int64 // the most that cudaMalloc had given to all processes together at one time
+	TakenBytes    int64 // the same, including the contexts of all processes except the first
 }
 
-// Shared are the pages in which the processes of a run count what they hold of each device.
+// Shared has the pages in which the processes of a run count the memory that they hold on each device.
 type Shared struct {
 	file  *os.File
 	pages int
 }
 
-// NewShared creates a file with the given number of pages. The file stays readable until Close, even after it was
-// removed.
+// NewShared creates a file with the given number of pages. The file stays readable until Close, even if it is removed.
 func NewShared(path string, pages int) (*Shared, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -39,10 +38,10 @@ func NewShared(path string, pages int) (*Shared, error) {
 	return &Shared{file, pages}, nil
 }
 
-// Close gives the file back.
+// Close closes the file.
 func (s *Shared) Close() error { return s.file.Close() }
 
-// Uses lists the devices that any process held memory of, by page.
+// Uses returns, by page, the devices on which any process held memory.
 func (s *Shared) Uses() ([]Use, error) {
 	var uses []Use
 	for page := range s.pages {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// A CUDA library by the prefix of its functions. NVRTC is not among these libraries: the real one compiles without a
-// device.
+// A cudaLibrary describes a CUDA library, by the prefix of its functions. NVRTC is not among these libraries, since the
+// real one compiles without a device.
 type cudaLibrary struct {
 	prefix string
-	// notSupported is the status by which the library's functions say that they cannot do something.
+	// notSupported is the status with which the library's functions report that they cannot do something.
 	notSupported int
 }
 
@@ -38,7 +38,7 @@ func libraryOf(symbol string) (cudaLibrary, bool) {
 	return cudaLibrary{}, false
 }
 
-// driverSymbol matches functions of libcuda.so.1, and not cuFile's, whose library needs no device.
+// driverSymbol matches the functions of libcuda.so.1, but not those of cuFile, whose library needs no device.
 var driverSymbol = regexp.MustCompile(`^cu[A-Z]`)
 
 func isDriverSymbol(symbol string) bool {
@@ -48,22 +48,23 @@ func isDriverSymbol(symbol string) bool {
 type stubKind int
 
 const (
-	// stubIgnored does nothing and succeeds: launches, setters, destructors.
+	// stubIgnored is a stub that does nothing and succeeds: launches, setters, destructors.
 	stubIgnored stubKind = iota
-	// stubRefused fails and names the function. The answer of a refused function is not known, and a caller that gets
-	// "done" goes on with a variable that was never written (torch then asked for 130,000 GiB of LSTM workspace).
+	// stubRefused is a stub that fails and names the function. It is for functions whose answer is not known: a caller
+	// that gets "done" would continue with a variable that was never written (torch then requested 130,000 GiB of LSTM
+	// workspace).
 	stubRefused
-	// stubText returns a text, since std::string(nullptr) would crash the process.
+	// stubText is a stub that returns a text, since std::string(nullptr) would crash the process.
 	stubText
 )
 
 var (
 	textFunction = regexp.MustCompile(`(GetErrorString|GetErrorName|GetResultName|GetLastError)$`)
-	// transfer functions have Get in their names and move data; nothing reads what they write.
+	// transferFunction matches functions with Get in their names that move data, which nothing reads.
 	transferFunction = regexp.MustCompile(`Get(Matrix|Vector)(Async)?$`)
 	queryFunction    = regexp.MustCompile(
 		`[Ss]ize|[Ww]ork[Ss]?pace|Estimat|MakePlan|Nnz|Get|Query|cudnnFind|cudaIpc|Window(De)?[Rr]egister|zeroPivot`)
-	// setters have a size in their names and take that size from the caller.
+	// setterFunction matches functions with a size in their names that take this size from the caller.
 	setterFunction = regexp.MustCompile(`^[a-z]+(Dn|Lt)?Set[A-Z]`)
 )
 
@@ -79,8 +80,8 @@ func kindOfStub(symbol string) stubKind {
 	return stubIgnored
 }
 
-// generateStubs writes C definitions of the undefined symbols that none of our objects defines. wanted selects the
-// symbols that this library is to provide.
+// generateStubs returns C definitions of the undefined symbols that none of this package's objects defines. wanted
+// selects the symbols that the library must provide.
 func generateStubs(undefined []string, defined map[string]bool, wanted func(string) bool) []byte {
 	symbols := slices.Clone(undefined)
 	slices.Sort(symbols)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// neededSymbols gives the CUDA functions that torch's libraries need from others, sorted.
+// neededSymbols returns, sorted, the CUDA functions that torch's libraries need from other libraries.
 func neededSymbols(libraries []string) (names []string, err error) {
 	for _, library := range libraries {
 		found, err := undefinedSymbols(library)
@@ -20,7 +20,7 @@ func neededSymbols(libraries []string) (names []string, err error) {
 	return slices.Compact(names), nil
 }
 
-// undefinedSymbols gives the CUDA functions that a shared library needs from others.
+// undefinedSymbols returns the CUDA functions that a shared library needs from other libraries.
 func undefinedSymbols(path string) ([]string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func undefinedSymbols(path string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// definedSymbols adds the global functions that an object file defines to into.
+// definedSymbols adds the global functions of an object file to the map into.
 func definedSymbols(path string, into map[string]bool) error {
 	file, err := elf.Open(path)
 	if err != nil {

@@ -13,23 +13,24 @@ import (
 	"github.com/dpsight/dpsight/collect/interpreter"
 )
 
-// torchInstall is a CUDA build of torch as found on disk, without importing it.
+// torchInstall is an installed CUDA build of torch, found without importing it.
 type torchInstall struct {
-	python  string // the interpreter as its own sys.executable gives it
+	python  string // path of the interpreter, from its own sys.executable
 	version string // such as 2.11.0+cu130
 	cuda    string // such as 13.0
 	// libraries are torch's own shared libraries, sorted.
 	libraries []string
-	// include holds driver_types.h; cudart is CUDART_VERSION, such as 13000.
+	// include is the folder with driver_types.h. cudart is its CUDART_VERSION, such as 13000.
 	include string
 	cudart  int
-	// architectures for which torch's kernels were compiled; empty if torch does not say
+	// architectures are those for which torch's kernels were compiled. It is empty if torch does not tell.
 	architectures []architecture
 }
 
 var cudartLine = regexp.MustCompile(`(?m)^\s*#\s*define\s+CUDART_VERSION\s+([0-9]+)`)
 
-// locateTorch finds the interpreter's torch. Errors are ErrNoPython, ErrNoTorch, ErrCPUTorch and ErrNoHeaders.
+// locateTorch finds the interpreter's torch. It returns ErrNoPython, ErrNoTorch, ErrCPUTorch or ErrNoHeaders if
+// something is missing.
 func locateTorch(ctx context.Context, python string) (torchInstall, error) {
 	found, err := interpreter.Ask(ctx, python, nil)
 	if ctx.Err() != nil {

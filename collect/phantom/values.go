@@ -11,8 +11,8 @@ import (
 // compiled without torch's headers.
 const valuesLibrary = "libphantom_values.so"
 
-// buildValues compiles the library of csrc/values. The linker refers to torch's libraries by name only, since a process
-// loads them before the values library.
+// buildValues compiles the library of csrc/values. The linker refers to torch's libraries only by name, since a process
+// loads them before this library.
 func (c compiler) buildValues(ctx context.Context, work, out string, torch torchInstall) error {
 	libraries := filepath.Dir(torch.libraries[0])
 	return c.run(ctx,

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// partVariable names the environment variable that selects tests. Unset runs the tests of `make test`, "rest" the
-// ones that only `make test-rest` runs, and "all" both.
+// partVariable names the environment variable that selects tests. Without it, the tests of `make test` run. "rest"
+// selects the tests that only `make test-rest` runs, and "all" selects both.
 const partVariable = "DPSIGHT_TEST_PART"
 
-// Part skips a test that does not belong to the selected part of the tests. The rest are further cases of what another
-// test in the same package shows. Each such test starts Python and torch, which takes four seconds of a core.
+// Part skips a test that is not in the selected part. Tests in the rest are further cases of something that another
+// test in the same package checks. Each such test starts Python and torch, which takes four seconds of a core.
 func Part(t testing.TB, rest bool) {
 	t.Helper()
 	switch part := os.Getenv(partVariable); {
@@ -21,11 +21,11 @@ func Part(t testing.TB, rest bool) {
 	}
 }
 
-// Rest skips a test that `make test` leaves out.
+// Rest skips a test unless the rest of the tests was selected: `make test` leaves it out.
 func Rest(t testing.TB) {
 	t.Helper()
 	Part(t, true)
 }
 
-// WithRest reports whether what `make test` leaves out runs too.
+// WithRest reports whether tests that `make test` leaves out also run.
 func WithRest() bool { return os.Getenv(partVariable) != "" }

@@ -1,4 +1,4 @@
-// Package testkit has what the tests of several packages need to run experiments and to see how they end.
+// Package testkit has helpers with which tests of several packages run experiments and observe how these end.
 package testkit
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/dpsight/dpsight/collect/host"
 )
 
-// hangLimit is longer than anything that a test waits for takes, on a busy machine too.
+// hangLimit is longer than anything that a test waits for can take, even on a busy machine.
 const hangLimit = 2 * time.Minute
 
-// Python is an interpreter with a CUDA build of torch, and Opacus. Without such an interpreter, the test is skipped.
+// Python returns an interpreter with a CUDA build of torch, and Opacus. If there is none, it skips the test.
 func Python(t testing.TB) string {
 	t.Helper()
 	p := os.Getenv("DPSIGHT_TEST_PYTHON")
@@ -40,7 +40,7 @@ func Processes(runID string) []int {
 	return out
 }
 
-// ExpectGone fails the test for every process of a run that is left, and ends it.
+// ExpectGone fails the test for each process of a run that is still running, and ends the process.
 func ExpectGone(t testing.TB, runID string) {
 	t.Helper()
 	for _, pid := range Processes(runID) {
@@ -51,7 +51,7 @@ func ExpectGone(t testing.TB, runID string) {
 	}
 }
 
-// Eventually waits for a condition.
+// Eventually waits until a condition is fulfilled, and fails the test if it is not in time.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(hangLimit); !ok(); time.Sleep(2 * time.Millisecond) {

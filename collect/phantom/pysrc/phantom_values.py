@@ -60,7 +60,7 @@ after which a truth value reads as true once. Values that a script reads once a 
 a prediction, unless a loop waits for them."""
 
 AGAIN = 1_000
-"""The same number of false reads for a truth value that was true before: a loop within another loop waits each time."""
+"""The same number for a truth value that was true before. It is lower, since a loop within a loop waits each time."""
 
 _NAMED = 5
 """The most places of each kind that :meth:`Values.notes` names."""
