@@ -12,13 +12,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// placeholder matches {name} in a command. {{ and }} stand for braces.
+// placeholder matches {name} in a command. {{ and }} mean braces.
 var placeholder = regexp.MustCompile(`\{\{|\}\}|\{([^{}]*)\}`)
 
-// variable is what the name of a parameter looks like.
+// variable matches the form of a parameter's name.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// command fills the template of the suite's command. Without a template, the experiment is a built-in one.
+// command returns the suite's command with its placeholders filled. Without a template it returns nil, which means a
+// built-in experiment.
 func (e *expansion) command(given map[string]scalar, bare bool) ([]string, error) {
 	var argv []string
 	for _, arg := range e.doc.Command {
@@ -34,8 +35,8 @@ func (e *expansion) command(given map[string]scalar, bare bool) ([]string, error
 	return argv, nil
 }
 
-// Fill fills a command's template. Fill returns an error if no word contains {name}, since the value would then change
-// nothing.
+// Fill fills one placeholder of a command's template. It returns an error if no word contains {name}, since the value
+// would then have no effect.
 func Fill(template []string, name, value string) ([]string, error) {
 	found := false
 	argv := make([]string, len(template))
@@ -58,12 +59,12 @@ func Fill(template []string, name, value string) ([]string, error) {
 	return argv, nil
 }
 
-// unfilledHint says what a command without {name} lacks: that name, or an option that has its own.
+// unfilledHint says what a command without {name} lacks: the placeholder itself, or one of its options.
 func unfilledHint(template []string, name string) string {
 	var names []string
 	for _, word := range template {
 		for _, m := range placeholder.FindAllStringSubmatch(word, -1) {
-			// no braces of JSON, or of a script after -c
+			// Braces of JSON, or of a script after -c, are not placeholders.
 			if variable.MatchString(m[1]) && !slices.Contains(names, m[1]) {
 				names = append(names, m[1])
 			}
@@ -80,7 +81,7 @@ func unfilledHint(template []string, name string) string {
 		strings.ReplaceAll(name, "_", "-"), name)
 }
 
-// fill replaces the placeholders of a template with the values that the file gives an experiment.
+// fill replaces the placeholders of a template by an experiment's values from the file.
 func (e *expansion) fill(what, template string, given map[string]scalar, bare bool) (string, error) {
 	missing := ""
 	text := placeholder.ReplaceAllStringFunc(template, func(m string) string {

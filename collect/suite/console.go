@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/collect"
 )
 
-// Show reports each run on a console. Experiments that run at the same time write to stderr, each behind its name.
-// A nil stderr leaves their output unchanged.
+// Show reports each run on a console. Concurrent experiments write to stderr, each line after the experiment's name. If
+// stderr is nil, their output is not changed.
 func (o *Options) Show(console *collect.Console, stderr io.Writer) {
 	o.Begin = func(i, of int, t Task) {
 		console.Plan(i, of)

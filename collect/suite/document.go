@@ -12,39 +12,39 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// document is a suite's file.
+// document is the content of a suite's file.
 type document struct {
-	Name        string   `yaml:"name"`         // name of the suite; without it the file's name
-	Baseline    fields   `yaml:"baseline"`     // parameters of the experiments that the others are compared with
-	Repeats     count    `yaml:"repeats"`      // runs of each experiment; without it 1
+	Name        string   `yaml:"name"`         // name of the suite; defaults to the file's name
+	Baseline    fields   `yaml:"baseline"`     // parameters of the experiments that others are compared with
+	Repeats     count    `yaml:"repeats"`      // runs of each experiment; defaults to 1
 	Record      string   `yaml:"record"`       // which repeats have allocator events: all, one or first
 	RecordSteps count    `yaml:"record_steps"` // how many steps of a run have events
 	Timeout     string   `yaml:"timeout"`      // time limit of each run, such as 10m
-	Cooldown    string   `yaml:"cooldown"`     // a pause before each run but the first, such as 5s
+	Cooldown    string   `yaml:"cooldown"`     // a pause before each run except the first, such as 5s
 	Environment fields   `yaml:"environment"`  // variables for the experiments
-	Command     []string `yaml:"command"`      // a command of one's own, with parameters in braces
+	Command     []string `yaml:"command"`      // the user's own command, with parameters in braces
 	Names       string   `yaml:"names"`        // a pattern of the experiments' names, with parameters in braces
 	Defaults    fields   `yaml:"defaults"`     // parameters of all experiments
 	Matrix      fields   `yaml:"matrix"`       // lists of values; every combination is an experiment
 	Exclude     []fields `yaml:"exclude"`      // experiments that are left out
 	Where       texts    `yaml:"where"`        // conditions that experiments have to meet
-	Experiments []fields `yaml:"experiments"`  // further experiments, an entry each
-	Include     []fields `yaml:"include"`      // further ones that exclude and where do not touch
+	Experiments []fields `yaml:"experiments"`  // further experiments, one in each entry
+	Include     []fields `yaml:"include"`      // further experiments, to which exclude and where do not apply
 }
 
 const documentKeys = "keys: name, baseline, repeats, record, record_steps, timeout, cooldown, environment, command, " +
 	"names, defaults, matrix, exclude, where, experiments, include"
 
-// Keys of an experiment's entry beside its parameters and bare.
+// Keys of an experiment's entry other than its parameters and bare.
 const (
 	nameKey    = "name"
 	repeatsKey = "repeats"
 )
 
-// fields is a mapping in the order of the file, which is also the order of the experiments.
+// fields is a mapping in the order of the file, which determines the order of the experiments.
 type fields []field
 
-// A field is a name and its values. If a list is not allowed, there is one value.
+// A field is a name with one or more values. Where lists are not allowed, it has one value.
 type field struct {
 	name   string
 	values []scalar
@@ -73,7 +73,7 @@ func (f *fields) UnmarshalYAML(n *yaml.Node) error {
 			items = value.Content
 		}
 		one.values = make([]scalar, len(items))
-		for i, item := range items { // the decoder would drop a null from a list
+		for i, item := range items { // the decoder would leave out a null in a list
 			if err := one.values[i].UnmarshalYAML(item); err != nil {
 				return err
 			}
@@ -88,7 +88,7 @@ func (f *fields) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// rename gives all fields the names that parameters have.
+// rename replaces all fields' names by the parameters' usual names.
 func (f fields) rename(canonical func(string) string) error {
 	for i := range f {
 		f[i].name = canonical(f[i].name)
@@ -101,7 +101,7 @@ func (f fields) rename(canonical func(string) string) error {
 	return nil
 }
 
-// single refuses lists.
+// single returns an error if a field has a list of values.
 func (f fields) single() error {
 	for _, one := range f {
 		if one.list {
@@ -112,7 +112,7 @@ func (f fields) single() error {
 	return nil
 }
 
-// count is a whole number from 1; 0 means that none was given.
+// count is a whole number of at least 1. 0 means that none was given.
 type count int
 
 func (c *count) UnmarshalYAML(n *yaml.Node) error {
@@ -132,7 +132,7 @@ func parseCount(text string) (count, error) {
 	return count(n), nil
 }
 
-// texts is one text or a list of them.
+// texts is a text or a list of texts.
 type texts []string
 
 func (t *texts) UnmarshalYAML(n *yaml.Node) error {
@@ -143,7 +143,7 @@ func (t *texts) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(t))
 }
 
-// decode reads a suite's file. Errors are one line.
+// decode reads a suite's file. Its errors have one line.
 func decode(text []byte) (*document, error) {
 	d := &document{}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -162,7 +162,7 @@ func decode(text []byte) (*document, error) {
 
 var errUnknownKey = errors.New("unknown key")
 
-// plainError is yaml's error in one line.
+// plainError returns yaml's error as one line.
 func plainError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	text = strings.TrimPrefix(text, "unmarshal errors:\n")

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A slot is a repetition of an experiment: each slot has one run that counts.
+// A slot is one repetition of an experiment. For each slot, one run counts.
 type slot struct {
 	key        string
 	repetition int
@@ -16,21 +16,22 @@ type slot struct {
 
 func slotOf(r store.Run) slot { return slot{r.Manifest.Suite.Key, r.Manifest.Suite.Repetition} }
 
-// A ledger keeps a suite's document: which run counts for each slot, and which ones were superseded.
+// A ledger keeps a suite's document: for each slot, the run that counts and the runs that it supersedes.
 type ledger struct {
 	suite  *store.Suite
 	counts map[slot]store.Run
 }
 
-// newLedger begins with a document that has no runs.
+// newLedger returns a ledger for a document without runs.
 func newLedger(doc *store.Suite) *ledger { return &ledger{doc, map[slot]store.Run{}} }
 
-// enter adds a run, in the order of time: the run counts unless an earlier run of the same slot got further.
+// enter adds a run to the document. Runs must be added in the order of time. The run counts unless an earlier run of
+// the same slot got further.
 func (l *ledger) enter(r store.Run) {
 	at := slotOf(r)
 	x := l.suite.Experiment(at.key)
 	if x == nil {
-		return // a run of an experiment that someone took out of the document
+		return // the experiment was removed from the document by hand
 	}
 	before, taken := l.counts[at]
 	switch {
@@ -64,11 +65,11 @@ func (l *ledger) runs(s *Suite) []store.Run {
 	return out
 }
 
-// How far a run got, for [rank].
+// How far a run got, as [rank] returns it.
 const (
-	// the run was interrupted before its end, or its collector was killed: how it would have ended is unknown
+	// cutShort means that the run was interrupted, or its collector was killed: how it would have ended is unknown.
 	cutShort = iota
-	failed   // the run ended by itself, not well
+	failed   // the run ended by itself, but not well
 	wentWell
 )
 

@@ -11,20 +11,20 @@ import (
 	"github.com/dpsight/dpsight/schemas/where"
 )
 
-// largest is the most experiments of a suite. A matrix grows fast, and ten thousand runs are surely a mistake.
+// largest is the most experiments of a suite. A matrix grows quickly, and ten thousand runs are surely a mistake.
 const largest = 10_000
 
-// A cell is an experiment as its entry, or its place in the matrix, describes it.
+// A cell is an experiment as its entry in the file, or its place in the matrix, describes it.
 type cell struct {
-	given   map[string]scalar // values of the entry, with the defaults
-	own     []string          // the names that the cell itself gives, in order
-	name    string            // given by the user, or empty
+	given   map[string]scalar // values from the entry and the defaults
+	own     []string          // names that the cell itself gives, in order
+	name    string            // the user's name for the experiment, or ""
 	bare    bool
 	repeats int
-	where   string // place in the file, for errors
+	where   string // place in the file, for error messages
 }
 
-// An expansion makes experiments of a document.
+// An expansion makes the experiments of a suite's document.
 type expansion struct {
 	doc   *document
 	scope *scope
@@ -61,8 +61,8 @@ func newExpansion(d *document) (*expansion, error) {
 	return e, nil
 }
 
-// cells lists the matrix, then the experiments, then those included regardless of exclude and where. In the matrix
-// the first name varies slowest.
+// cells returns the cells of the matrix and of the experiments, and then those to which exclude and where do not apply.
+// In the matrix the first name varies slowest.
 func (e *expansion) cells() (subject, included []cell, err error) {
 	size := 1
 	for _, f := range e.doc.Matrix {
@@ -140,7 +140,7 @@ func (e *expansion) cell(entry fields) (cell, error) {
 	return c, nil
 }
 
-// leftOut reports whether exclude or where takes an experiment out of the suite.
+// leftOut reports whether exclude or where removes an experiment from the suite.
 func (e *expansion) leftOut(params map[string]any) bool {
 	for _, entry := range e.doc.Exclude {
 		matched := len(entry) > 0
@@ -161,8 +161,8 @@ func (e *expansion) leftOut(params map[string]any) bool {
 	return false
 }
 
-// expand makes the experiments. An exclude entry can remove an experiment whose options are refused. Exclude is the
-// way to leave out a method that does not support a model.
+// expand returns the experiments, and the number of those left out. An exclude entry can remove an experiment whose
+// options are refused. That is how a suite leaves out a method that does not support a model.
 func (e *expansion) expand() ([]*Experiment, int, error) {
 	subject, included, err := e.cells()
 	if err != nil {
@@ -207,7 +207,7 @@ func (e *expansion) expand() ([]*Experiment, int, error) {
 	return list, out, nil
 }
 
-// masked gives values as they may be shown.
+// masked returns values with secrets masked, as they may be shown.
 func masked(given map[string]scalar) map[string]scalar {
 	texts := map[string]any{}
 	for name, v := range given {
@@ -220,7 +220,7 @@ func masked(given map[string]scalar) map[string]scalar {
 	return out
 }
 
-// cellError adds the cell of the matrix to its error.
+// cellError adds the name of the cell to its error.
 func cellError(c cell, err error) error {
 	if c.where != "the matrix" || len(c.given) == 0 {
 		return err
@@ -234,7 +234,7 @@ func cellError(c cell, err error) error {
 	return fmt.Errorf("%w (%s)", err, text[2:])
 }
 
-// merged joins experiments that are the same: a further equal experiment is a further repetition.
+// merged joins equal experiments: each further one becomes a further repetition.
 func merged(list []*Experiment) ([]*Experiment, error) {
 	var out []*Experiment
 	index := map[string]*Experiment{}
@@ -245,7 +245,8 @@ func merged(list []*Experiment) ([]*Experiment, error) {
 			index[x.Key] = x
 			out = append(out, x)
 		case !maps.Equal(first.Params, x.Params):
-			// Parameters that are masked as secrets are in no key and in no file, so nothing would tell the runs apart.
+			// Parameters that are masked as secrets are in no key and in no file, so the runs could not be
+			// distinguished.
 			return nil, fmt.Errorf("two experiments differ only in parameters that are masked as secrets, by their "+
 				"names: give %s another name", differing(first.Params, x.Params))
 		default:
@@ -255,7 +256,7 @@ func merged(list []*Experiment) ([]*Experiment, error) {
 	return out, nil
 }
 
-// differing names a parameter that two experiments have with different values.
+// differing returns the name of a parameter whose values differ between two experiments.
 func differing(a, b map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if a[name] != b[name] {

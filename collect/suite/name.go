@@ -14,9 +14,9 @@ import (
 	"github.com/dpsight/dpsight/collect/mask"
 )
 
-// nameAll names each experiment without a name: by its method and by the values of its own entry that vary in the
-// suite. All names differ, since a report tells experiments apart by them. No name contains a secret, since folders
-// and documents carry it.
+// nameAll names each experiment that has no name: by its method, and by the values in its entry that vary in the suite.
+// All names differ, since a report identifies experiments by name. No name contains a secret, since folders and
+// documents show it.
 func (e *expansion) nameAll(s *Suite, list []*Experiment) error {
 	varies := map[string]bool{}
 	for _, name := range e.scope.names {
@@ -49,13 +49,13 @@ func (e *expansion) nameAll(s *Suite, list []*Experiment) error {
 	return nil
 }
 
-// varies reports whether a parameter has two values in the suite.
+// varies reports whether a parameter has different values in the suite.
 func (e *expansion) varies(list []*Experiment, name string) bool {
 	var first any
 	for _, x := range list {
 		switch v, ok := x.Params[name]; {
 		case !ok:
-			if !e.scope.builtin { // a built-in experiment lacks a parameter because another one varies
+			if !e.scope.builtin { // a built-in experiment may lack a parameter because another one varies
 				return true
 			}
 		case first == nil:
@@ -67,8 +67,8 @@ func (e *expansion) varies(list []*Experiment, name string) bool {
 	return false
 }
 
-// nameOf joins the shown values of an experiment to a name. nameOf leaves out values that are masked as a whole. Word
-// values appear without their parameter's name, unless full is set.
+// nameOf joins the values that a name shows. It leaves out values that are completely masked. Values that are words
+// appear without their parameter's name, unless full is true.
 func (e *expansion) nameOf(x *Experiment, shown map[string]any, varies map[string]bool, full bool) string {
 	var parts []string
 	if e.scope.builtin {
@@ -107,7 +107,7 @@ func (e *expansion) nameOf(x *Experiment, shown map[string]any, varies map[strin
 	return collect.SafeName(strings.Join(parts, "-"))
 }
 
-// methodWord returns the method's id, or the given word if that says more: functorch is dpsgd with a mode.
+// methodWord returns the method's id, or the given name if that is more precise: functorch means dpsgd with a mode.
 func methodWord(word string) string {
 	id := method(word)
 	said, err1 := experiments.Resolve(map[string]string{methodName: word})
@@ -118,8 +118,8 @@ func methodWord(word string) string {
 	return id
 }
 
-// key hashes the content of an experiment. The same experiment has the same key in every suite. The key contains
-// neither how often or how long it runs, nor secrets: a new token does not make a new experiment.
+// key returns a hash of an experiment's content. The same experiment has the same key in every suite. The key contains
+// neither repeats and time limits nor secrets: a new token does not make a new experiment.
 func (e *expansion) key(x *Experiment, environment map[string]string) (string, error) {
 	command, params := x.Command, x.Params
 	if len(command) > 0 || len(environment) > 0 {
@@ -127,7 +127,7 @@ func (e *expansion) key(x *Experiment, environment map[string]string) (string, e
 		command, params = secrets.Command(command), secrets.Params(params)
 		environment = secrets.Environment(environment)
 	}
-	b, err := json.Marshal(struct { // JSON writes the keys of maps in order
+	b, err := json.Marshal(struct { // JSON sorts the keys of maps
 		Params      map[string]any    `json:"params"`
 		Bare        bool              `json:"bare"`
 		Command     []string          `json:"command,omitempty"`
@@ -140,7 +140,7 @@ func (e *expansion) key(x *Experiment, environment map[string]string) (string, e
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// entries are an environment's as os.Environ has them, in order.
+// entries returns an environment as sorted entries NAME=value, as os.Environ does.
 func entries(environment map[string]string) []string {
 	var out []string
 	for name, value := range environment {

@@ -9,22 +9,22 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Outcome is what a suite's run left.
+// Outcome is the result of running a suite.
 type Outcome struct {
 	Suite   *store.Suite
-	Results []*collect.Result // results of the runs made now
-	// Runs are the runs that count, made now or before, in the order of the plan. Planned is how many runs there should
-	// be.
+	Results []*collect.Result // results of the runs made in this call
+	// Runs are the runs that count, from this call or earlier ones, in the order of the plan. Planned is the number of
+	// runs that there should be.
 	Runs    []store.Run
 	Planned int
 	// Failures lists the experiments that could not be recorded, and the runs without tables. A manifest records
 	// how its run ended.
 	Failures []error
-	// Interrupted is set when the suite was stopped before its end.
+	// Interrupted is true if the suite was stopped before its end.
 	Interrupted bool
 }
 
-// Err is nil if every experiment was recorded, made into tables, and ended well.
+// Err returns nil if every experiment was recorded, has tables, and ended well.
 func (o *Outcome) Err() error {
 	var unwell []string
 	for _, r := range o.Runs {
@@ -33,7 +33,7 @@ func (o *Outcome) Err() error {
 		}
 	}
 	planned := units.Plural(o.Planned, "experiment", "experiments")
-	const most = 8 // names on a line
+	const most = 8 // most names in a line
 	const kept = "what was recorded is kept: dpsight runs lists it"
 	switch {
 	case o.Interrupted:

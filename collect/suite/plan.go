@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Plan tabulates the suite. r is the part of the suite that the store has, or nil. resuming is true if runs already in
-// the store are not repeated.
+// Plan returns the plan of the suite. r says which runs the store already has. It may be nil. resuming is true if these
+// runs are not made again.
 func (s *Suite) Plan(r *Resumption, resuming bool) schemas.Plan {
 	doc := schemas.Plan{Schema: schemas.PlanSchema, Name: s.Name, Baseline: s.maskedBaseline(),
 		TimeoutS: s.Timeout.Seconds(), CooldownS: s.Cooldown.Seconds(),
@@ -42,7 +42,7 @@ func (s *Suite) Plan(r *Resumption, resuming bool) schemas.Plan {
 	return doc
 }
 
-// varying lists the parameters that two experiments have with different values, in the order of the options.
+// varying returns the parameters whose values differ between experiments, in the order of the options.
 func (s *Suite) varying() []string {
 	names := []string{}
 	e := expansion{scope: s.scope}
@@ -57,12 +57,12 @@ func (s *Suite) varying() []string {
 	return names
 }
 
-// secrets returns the secrets in an experiment's command, parameters and environment. No document contains them.
+// secrets returns the secrets in an experiment's command, parameters and environment. Documents must not contain them.
 func (x *Experiment) secrets(s *Suite) *mask.Secrets {
 	return mask.Gather(x.Command, entries(s.Environment), x.Params)
 }
 
-// maskedBaseline is the suite's baseline as it may be shown; nil without one.
+// maskedBaseline returns the suite's baseline with secrets masked, or nil without a baseline.
 func (s *Suite) maskedBaseline() map[string]any {
 	if s.Baseline == nil {
 		return nil
@@ -70,7 +70,7 @@ func (s *Suite) maskedBaseline() map[string]any {
 	return mask.Gather(nil, entries(s.Environment), s.Baseline).Params(s.Baseline)
 }
 
-// follows reports whether an option has the value of the one that is its default in all experiments.
+// follows reports whether, in all experiments, an option has the same value as the option that gives its default.
 func (s *Suite) follows(name string) bool {
 	of := ""
 	if s.scope.builtin {
@@ -85,7 +85,7 @@ func (s *Suite) follows(name string) bool {
 	})
 }
 
-// Document is the suite's document before any run.
+// Document returns the suite's document, without runs.
 func (s *Suite) Document(id string, created time.Time) *store.Suite {
 	doc := &store.Suite{ID: id, Name: s.Name, Created: created.UTC(), Baseline: s.maskedBaseline()}
 	if len(s.Environment) > 0 {
@@ -102,9 +102,9 @@ func (s *Suite) Document(id string, created time.Time) *store.Suite {
 	return doc
 }
 
-// Select keeps the experiments that --only asks for. Each choice is name=value. The values of one name are
-// alternatives, and all names must hold. Besides the parameters, name and bare can be used. The baseline does not
-// change.
+// Select returns the suite with only the experiments that --only selects. Each choice has the form name=value. Several
+// choices with one name are alternatives. An experiment must match one choice for each name. The names name and bare
+// can be used besides parameters. The baseline stays the same.
 func (s *Suite) Select(choices []string) (*Suite, error) {
 	wanted := map[string][]string{}
 	for _, c := range choices {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// recover completes what a killed suite left: runs without tables, both whole and cut short.
+// recover completes the runs that a killed suite left without tables, whether they ended or were cut short.
 func (r *running) recover(runs []store.Run) {
 	for _, run := range runs {
 		if _, err := schemas.ReadIngestReport(run.Dir); !errors.Is(err, fs.ErrNotExist) {
@@ -26,7 +26,7 @@ func (r *running) recover(runs []store.Run) {
 	}
 }
 
-// merge puts together the segments of a run, unless another dpsight ingests it and does so.
+// merge merges the segments of a run's samples, unless another dpsight process is ingesting the run and so does that.
 func merge(dir string) error {
 	lock, err := schemas.LockPath(dir)
 	if err != nil {
@@ -36,7 +36,7 @@ func merge(dir string) error {
 	return collect.RecoverTables(dir)
 }
 
-// end tells the caller of a run.
+// end calls the caller's End for a run.
 func (r *running) end(result *collect.Result) error {
 	if r.options.End == nil {
 		return nil

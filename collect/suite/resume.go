@@ -14,37 +14,37 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// orphanTime bounds the wait for a run whose collector was killed. The run's supervisor ends the remaining processes
+// orphanTime limits the wait for a run whose collector was killed. The run's supervisor ends the remaining processes
 // within that time.
 const orphanTime = 45 * time.Second
 
-// ResumeOptions selects the suite to continue.
+// ResumeOptions say which suite to continue, and how.
 type ResumeOptions struct {
-	ID          string           // id of the suite; "" is the newest one of the same name
-	Machine     *collect.Machine // machine for the runs that are left to make
-	RetryFailed bool             // make what failed again
-	LookOnly    bool             // wait for nothing
-	// Waiting is called once for a run that is still being recorded. May be nil.
+	ID          string           // id of the suite; "" means the newest with the same name
+	Machine     *collect.Machine // machine for the runs that are still to be made
+	RetryFailed bool             // makes failed runs again
+	LookOnly    bool             // only looks, and waits for no run
+	// Waiting is called once for a run that is still being recorded. It may be nil.
 	Waiting func(runID string)
 }
 
-// A Resumption is the part of a suite that a store holds, and the part left to do.
+// A Resumption says which runs of a suite a store has, and which are still to be made.
 type Resumption struct {
-	Suite *store.Suite // the document as it should be, not written yet
+	Suite *store.Suite // the document with these runs, which is not written yet
 	Todo  []Task
-	Runs  []store.Run // all of the suite's, oldest first
+	Runs  []store.Run // all runs of the suite, oldest first
 
-	// Begins is true if the store has no part of the suite: the suite's document is not written yet.
+	// Begins is true if the store has no part of the suite, whose document is not written yet.
 	Begins bool
 
 	ledger    *ledger
-	suiteLock func() // nil: not taken
-	nameLock  func() // keeps others from beginning the same suite until the document is written; nil: not taken
-	// missing are the folders that did not exist before the suite began: Close removes those that are still empty.
+	suiteLock func() // nil if not locked
+	nameLock  func() // keeps others from beginning the same suite before the document is written; nil if not locked
+	// missing are folders that did not exist before the suite began.
 	missing []string
 }
 
-// Close lets other processes continue the suite. [Suite.Run] calls it at its end.
+// Close releases the locks, so that other processes can continue the suite. [Suite.Run] calls it at its end.
 func (r *Resumption) Close() {
 	if r == nil {
 		return
@@ -55,11 +55,11 @@ func (r *Resumption) Close() {
 		}
 	}
 	for _, folder := range r.missing {
-		_ = os.Remove(folder) // one that is not empty stays
+		_ = os.Remove(folder) // a folder that is not empty stays
 	}
 }
 
-// Done is how many runs of an experiment are made; unwell is how many of these did not end well.
+// Done returns how many runs of an experiment have been made, and how many of these did not end well.
 func (r *Resumption) Done(x *Experiment) (done, unwell int) {
 	for i := range x.Repeats {
 		if run, ok := r.ledger.counts[slot{x.Key, i}]; ok && rank(run) > cutShort {
@@ -71,7 +71,8 @@ func (r *Resumption) Done(x *Experiment) (done, unwell int) {
 	return done, unwell
 }
 
-// todo is how many runs of an experiment are left to make; again says how those ended that were made before.
+// todo returns how many runs of an experiment are still to be made. again says how the earlier runs ended that are made
+// again.
 func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 	again = []string{}
 	for _, t := range r.Todo {
@@ -86,19 +87,19 @@ func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 	return n, again
 }
 
-// Resume determines what part of the suite a store holds. An experiment is identified by its content and its
-// repetition, so the file may have been reordered and extended since. Experiments removed from the file keep their
-// runs. Run folders decide, not the suite's document, since a killed suite may have made a run that the document
-// does not list.
+// Resume determines which runs of the suite a store has. An experiment is identified by its content and its repetition,
+// so the file may have been reordered or extended. Experiments removed from the file keep their runs. The folders of
+// runs decide, rather than the suite's document, since a killed suite may have made a run that the document does not
+// list.
 //
 //   - A run that ended well is done, whatever signal it was sent.
 //   - A run that failed by itself is done too. With RetryFailed it is made again.
 //   - A run that an interruption ended, or whose collector was killed, is made again.
 //
-// Resume waits for a run that a killed collector left to its supervisor. If the store has no suite of that name, Resume
-// begins one; of two processes that begin at once, the second resumes the first's suite. With LookOnly, Resume returns
-// nil instead of beginning one. Resume returns an error if another dpsight is making the suite. The result keeps others
-// out until [Suite.Run] ends or the result is closed.
+// Resume waits for a run whose collector was killed and whose supervisor is still ending it. If the store has no suite
+// with that name, it begins one. If two processes begin at the same time, the second continues the first one's suite.
+// With LookOnly, it then returns nil. It returns an error if another dpsight process is running the suite. The result
+// keeps other processes out until [Suite.Run] ends or Close is called.
 func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	if o.LookOnly {
 		doc, err := s.earlier(st, o)
@@ -118,7 +119,7 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 			r.Close()
 			return nil, collect.StoreError(st.Dir(), err)
 		}
-		// The previous holder of the lock may have begun the suite.
+		// Another process, which held the lock before, may have begun the suite.
 		if doc, err = s.earlier(st, o); err == nil && doc == nil {
 			return r, nil
 		}
@@ -131,7 +132,8 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	if r.suiteLock, err = lock(st, doc.ID); err != nil {
 		return nil, unreadable(st, err)
 	}
-	// The previous holder of the lock may have rewritten the document, or removed it because no run could be made.
+	// Another process, which held the lock before, may have rewritten the document, or removed it because no run could
+	// be made.
 	if _, err := os.Stat(st.SuiteFile(doc.ID)); errors.Is(err, fs.ErrNotExist) {
 		r.Close()
 		return s.Resume(st, o)
@@ -147,7 +149,7 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	return r, nil
 }
 
-// begin plans a suite that has nothing in the store.
+// begin plans a suite that the store does not have.
 func (s *Suite) begin(st *store.Store) *Resumption {
 	created := time.Now()
 	doc := s.Document(collect.NewRunID(created, s.Name), created)
@@ -161,7 +163,7 @@ func (s *Suite) begin(st *store.Store) *Resumption {
 }
 
 // announce writes the document of a suite that begins or continues. From then on other processes find the suite, and
-// its own lock keeps them from making its runs.
+// its lock keeps them from making its runs.
 func (r *Resumption) announce(st *store.Store) error {
 	if r.Begins {
 		var err error
@@ -178,7 +180,7 @@ func (r *Resumption) announce(st *store.Store) error {
 	return nil
 }
 
-// lock takes the lock of a suite. lock returns an error if another dpsight process works on the suite.
+// lock locks a suite. It returns an error if another dpsight process is working on the suite.
 func lock(st *store.Store, id string) (unlock func(), err error) {
 	unlock, err = st.LockSuite(id)
 	if errors.Is(err, schemas.ErrLocked) {
@@ -188,7 +190,7 @@ func lock(st *store.Store, id string) (unlock func(), err error) {
 	return unlock, err
 }
 
-// look determines which runs of the suite are made, and which are left to do.
+// look determines which runs of the suite have been made, and which are still to be made.
 func (r *Resumption) look(s *Suite, st *store.Store, doc *store.Suite, o ResumeOptions) error {
 	runs, err := settled(st, doc.ID, o)
 	if err != nil {
@@ -203,7 +205,7 @@ func (r *Resumption) look(s *Suite, st *store.Store, doc *store.Suite, o ResumeO
 		return doc.Experiment(x.Key) == nil &&
 			!slices.ContainsFunc(s.Experiments, func(y *Experiment) bool { return x.Key == y.Key })
 	})
-	for _, x := range doc.Experiments { // experiments that were removed from the file
+	for _, x := range doc.Experiments { // experiments that are no longer in the file
 		if plan.Experiment(x.Key) == nil {
 			x.RunIDs, x.Superseded = []string{}, nil
 			plan.Experiments = append(plan.Experiments, x)
@@ -225,7 +227,7 @@ func (r *Resumption) look(s *Suite, st *store.Store, doc *store.Suite, o ResumeO
 	return nil
 }
 
-// unreadable adds the store to an error of the file system.
+// unreadable adds the store's name to an error of the file system.
 func unreadable(st *store.Store, err error) error {
 	var path *fs.PathError
 	if !errors.As(err, &path) {
@@ -235,7 +237,7 @@ func unreadable(st *store.Store, err error) error {
 		Advice: "name another folder with --store"}
 }
 
-// ResumeNote says what Resume found in a store.
+// ResumeNote says what Resume found in the store.
 func (s *Suite) ResumeNote(r *Resumption, dir string) string {
 	if r.Begins {
 		return fmt.Sprintf("no suite %s to continue in %s: starting a new one", s.Name, dir)
@@ -255,7 +257,8 @@ func (s *Suite) ResumeNote(r *Resumption, dir string) string {
 	return fmt.Sprintf("going on with suite %s: %s", r.Suite.ID, left)
 }
 
-// earlier finds the suite to resume. A predicted suite is not resumed by measuring, nor a measured suite by predicting.
+// earlier finds the suite to resume. A predicted suite is not continued on a GPU, nor a measured suite on the phantom
+// GPU.
 func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) {
 	suites, damaged, err := st.Suites()
 	if err != nil {
@@ -314,7 +317,7 @@ func (s *Suite) fits(doc *store.Suite, runs []store.Run, m *collect.Machine) (wh
 	return ""
 }
 
-// settled waits until no run of a suite is being recorded, and lists the runs, oldest first.
+// settled waits until no run of a suite is being recorded, and returns the suite's runs, oldest first.
 func settled(st *store.Store, id string, o ResumeOptions) ([]store.Run, error) {
 	waiting := o.Waiting
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {

@@ -12,31 +12,31 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Options says how to run a suite.
+// Options say how a suite is run.
 type Options struct {
-	// Template has what all experiments share: Store, Machine, Python, Signals, and the output. Run does not use the
-	// template's command, name and parameters. The template's Timeout applies if the suite has none.
+	// Template has what all experiments share: Store, Machine, Python, Signals, and the output. Run ignores its
+	// command, name and parameters. Its Timeout applies if the suite has none.
 	Template collect.Experiment
-	// Resume is the result of [Suite.Resume]; nil begins a new suite.
+	// Resume is the result of [Suite.Resume]. nil means that a new suite begins.
 	Resume *Resumption
-	// Jobs is how many experiments run at the same time, each on its own GPU; 0 is 1.
+	// Jobs is the number of experiments that run at the same time, each on its own GPU. 0 means 1.
 	Jobs int
-	// Output gives the writers of an experiment's output where several run at the same time. May be nil.
+	// Output sets the writers of an experiment's output, if several run at the same time. It may be nil.
 	Output func(Task, *collect.Experiment)
-	// Begin is called before the i-th of the suite's runs, End after it. Calls come one at a time and between the runs
-	// of one job, so End can disturb only runs of other jobs. Begin and End may be nil.
+	// Begin is called before the i-th run of the suite, and End after it. Calls are serialised, and come between the
+	// runs of one job, so End can disturb only the runs of other jobs. Both may be nil.
 	Begin func(i, of int, t Task)
 	// End makes the tables of each run. For a continued suite it also makes the missing tables of earlier runs. An
-	// error of End stops nothing.
+	// error that it returns stops nothing.
 	End func(*collect.Result) error
-	// Deciding is called when a prediction is repeated with another answer to a read of an unknown value. Calls of
-	// Deciding are serialised as those of Begin and End.
+	// Deciding is called when a prediction is repeated with another answer to a read of an unknown value. Its calls are
+	// serialised like those of Begin and End.
 	Deciding collect.Deciding
 
-	split func(n int) ([]*collect.Machine, error) // nil: Template.Machine.Split
+	split func(n int) ([]*collect.Machine, error) // nil means Template.Machine.Split
 }
 
-// running is a suite's run in progress.
+// running is a suite that is being run.
 type running struct {
 	suite   *Suite
 	options Options
@@ -51,9 +51,9 @@ type running struct {
 	out     *Outcome
 }
 
-// Run makes all runs of the suite that are not made yet. A failed run does not stop the suite's other runs; an
-// interruption stops all. The suite's document is written before the first run and after each. The error is the suite's
-// own, or, if not one experiment could be run, the first one's.
+// Run makes all runs of the suite that are still to be made. A failed run does not stop the other runs. An interruption
+// stops all. It writes the suite's document before the first run and after each run. It returns an error of the suite
+// itself or, if no experiment could be run, the first experiment's error.
 func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	r := &running{suite: s, options: o, store: store.Open(o.Template.Store), out: &Outcome{Planned: len(s.Tasks())}}
 	plan := o.Resume
@@ -88,13 +88,13 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	close(done)
 	var usage *collect.UsageError
 	if errors.As(r.fatal, &usage) && plan.Begins {
-		// A document of a suite without runs is useless.
+		// The document of a suite without runs is useless.
 		r.fatal = errors.Join(r.fatal, os.Remove(r.store.SuiteFile(r.out.Suite.ID)))
 	}
 	return r.out, r.fatal
 }
 
-// fanOut passes signals on to several receivers. Close done to end it.
+// fanOut passes signals on to several receivers. Closing done ends that.
 func fanOut(in <-chan os.Signal, n int) (out []chan os.Signal, done chan struct{}) {
 	done = make(chan struct{})
 	for range n {
@@ -122,8 +122,8 @@ func fanOut(in <-chan os.Signal, n int) (out []chan os.Signal, done chan struct{
 	return out, done
 }
 
-// take returns the next run to make. With several jobs, a job takes the first run in the order of the repetitions
-// that no other has taken.
+// take returns the next run to make. With several jobs, each takes the first run, in the order of repetitions, that no
+// other job has taken.
 func (r *running) take(ctx context.Context) (Task, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *running) take(ctx context.Context) (Task, bool) {
 	return t, true
 }
 
-// work makes runs on one machine until none is left to do.
+// work makes runs on one machine until no run is left.
 func (r *running) work(ctx context.Context, m *collect.Machine, signals <-chan os.Signal) {
 	for first := true; ; first = false {
 		t, ok := r.take(ctx)
@@ -173,7 +173,8 @@ func (r *running) work(ctx context.Context, m *collect.Machine, signals <-chan o
 	}
 }
 
-// failed writes down a run that is made again with another answer for a read. An error of its tables stops nothing.
+// failed makes the tables of a failed run that is repeated with another answer to a read. An error in that stops
+// nothing.
 func (r *running) failed(result *collect.Result, d schemas.Decision) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +187,7 @@ func (r *running) failed(result *collect.Result, d schemas.Decision) error {
 	return nil
 }
 
-// enter puts a run into the suite's document.
+// enter adds a run to the suite's document.
 func (r *running) enter(result *collect.Result) {
 	r.ledger.enter(store.Run{ID: result.Manifest.RunID, Dir: result.Dir, Manifest: result.Manifest})
 	if err := r.store.WriteSuite(r.out.Suite); err != nil && r.fatal == nil {
@@ -194,7 +195,7 @@ func (r *running) enter(result *collect.Result) {
 	}
 }
 
-// finished writes down what became of a run.
+// finished records how a run ended.
 func (r *running) finished(ctx context.Context, t Task, result *collect.Result, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +214,7 @@ func (r *running) finished(ctx context.Context, t Task, result *collect.Result, 
 	}
 	var usage *collect.UsageError
 	if result == nil && errors.As(err, &usage) && len(r.out.Results) == 0 && r.fatal == nil {
-		// No Python, no torch, no compiler: the next experiment would fail for the same reason.
+		// Without Python, torch or a compiler, the next experiment would fail too.
 		r.fatal, r.stopped = err, true
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/dpsight/dpsight/collect/experiments"
 )
 
-// bareName is the parameter that all experiments have: whether they are recorded with counters and timers only.
+// bareName is a parameter of all experiments: whether only counters and timers are recorded.
 const bareName = "bare"
 
-// methodName is the parameter of built-in experiments whose values have several names.
+// methodName is a parameter of built-in experiments. Some of its values have several names.
 const methodName = "method"
 
 // A scope says which parameters a suite's experiments may have: the options of the built-in experiments or, for a
@@ -40,7 +40,7 @@ func newScope(d *document) *scope {
 	return s
 }
 
-// canonical returns a parameter's name as it is written in params.
+// canonical returns a parameter's name as runs' parameters have it.
 func (s *scope) canonical(name string) string {
 	if s.builtin {
 		return strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
@@ -50,10 +50,10 @@ func (s *scope) canonical(name string) string {
 
 func (s *scope) has(name string) bool { return slices.Contains(s.names, name) }
 
-// unknown is the error for a name that is no parameter.
+// unknown returns the error for a name that is no parameter.
 func (s *scope) unknown(name string) error {
 	if s.builtin {
-		// The table of options knows the nearest name.
+		// The table of options finds the most similar name.
 		if _, err := experiments.Resolve(map[string]string{name: "1"}); err != nil {
 			return err
 		}
@@ -61,8 +61,8 @@ func (s *scope) unknown(name string) error {
 	return fmt.Errorf("no experiment has a parameter %s; there are %s", name, strings.Join(s.names[1:], ", "))
 }
 
-// resolve completes an experiment's parameters. For a suite with a command, the parameters are what the entries say,
-// with the types that YAML gives them.
+// resolve completes an experiment's parameters. For a suite with its own command, the parameters are those of the
+// entries, in YAML's types.
 func (s *scope) resolve(given map[string]scalar) (map[string]any, error) {
 	if !s.builtin {
 		return typedAll(given), nil
@@ -82,14 +82,14 @@ func typedAll(given map[string]scalar) map[string]any {
 	return params
 }
 
-// with adds what a constraint or a choice may refer to besides an experiment's parameters.
+// with adds the names other than parameters that a constraint or a choice may use.
 func with(params map[string]any, bare bool) map[string]any {
 	out := maps.Clone(params)
 	out[bareName] = bare
 	return out
 }
 
-// words is a scope as [where.Parse] asks it.
+// words gives [where.Parse] the names of a scope.
 type words struct{ *scope }
 
 func (w words) Canonical(name string) string { return w.canonical(name) }

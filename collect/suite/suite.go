@@ -1,5 +1,5 @@
-// Package suite runs lists of experiments, by default one at a time (see [Options]). Before each run, the package waits
-// for the GPU to be free.
+// Package suite runs lists of experiments, by default one at a time (see [Options]). Before each run, it waits until
+// the GPU is free.
 //
 // A suite is a YAML file:
 //
@@ -19,22 +19,22 @@
 //	experiments: [{method: flash, batch_size: 16}]          # further ones
 //	include: [{method: ghost, batch_size: 32, name: big}]   # not subject to exclude and where
 //
-// At least one of matrix, experiments and include is required. All other keys are optional. An experiment's
-// entry has the options of package experiments, and may have its own name, bare and repeats. The defaults may
-// contain an option that does not apply to some method or model.
+// At least one of matrix, experiments and include is required. All other keys are optional. An experiment's entry has
+// the options of package experiments, and may have its own name, bare and repeats. The defaults may contain options
+// that do not apply to some methods or models.
 //
-// An experiment is left out if every key of an exclude entry matches it. A list matches if one of its values does.
+// An experiment is left out if every key of an exclude entry matches it. A list matches if one of its values matches.
 // An experiment is also left out if a constraint under where is false for it. where is one constraint, several
-// separated by commas, or a list. A constraint has comparisons of parameters, numbers and words, and, or, not and
-// parentheses. A constraint on a parameter that an experiment does not have does not exclude it.
+// constraints separated by commas, or a list of them. A constraint consists of comparisons of parameters, numbers and
+// words, of and, or, not, and of parentheses. A constraint on a parameter that an experiment does not have does not
+// exclude it.
 //
 // A suite with its own command may use any parameter names:
 //
 //	command: [python, train.py, --method, "{method}", --bs, "{batch_size}"]
 //	matrix: {method: [sgd, dp], batch_size: [8, 32]}
 //
-// Experiments are named after the parameters that vary. The key names sets another pattern for experiments' names:
-// "{method}_bs{batch_size}".
+// Experiments are named after the parameters that vary. The key names sets another pattern for the names:
 package suite
 
 import (
@@ -59,34 +59,34 @@ import (
 //go:embed suites/*.yaml
 var builtin embed.FS
 
-// A Suite is a plan: every experiment is complete and valid.
+// A Suite is a list of complete and valid experiments to run.
 type Suite struct {
 	Name        string
-	Baseline    map[string]any // parameters that mark the baseline's experiments
-	Timeout     time.Duration  // time limit of each run; 0 = none
-	Cooldown    time.Duration  // before each run but the first, after the device was found free
+	Baseline    map[string]any // the parameters by which experiments are the baseline
+	Timeout     time.Duration  // time limit of each run; 0 means none
+	Cooldown    time.Duration  // a pause before each run except the first, after the device was found free
 	Environment map[string]string
-	Record      string        // which repetitions have the allocator's events; see [RecordAll]
-	RecordSteps *int          // how many steps of a run have events; nil leaves it to the agent
+	Record      string        // steps of a run that have events; nil means the agent's default
+	RecordSteps *int          // all different
 	Experiments []*Experiment // no two the same
-	// LeftOut is how many experiments exclude and where have taken out.
+	// LeftOut is the number of experiments that exclude and where have removed.
 	LeftOut int
 
 	scope *scope
-	whole []*Experiment // the file's experiments, if these are a selection; else nil
+	whole []*Experiment // all experiments of the file if Experiments is a selection, else nil
 }
 
-// The values of [Suite.Record]. Repetitions that are not recorded have counters and timers only, which is enough for
-// times and peaks, at a hundredth of the disk.
+// The values of [Suite.Record]. Other repetitions are bare. That is enough for times and peaks, and takes a hundredth
+// of the disk space.
 const (
 	RecordAll   = "all"
 	RecordFirst = "first" // the first of each experiment: after one round everything has a breakdown
-	// RecordOne records one repeat of each experiment, in a round that depends on its content. A machine may be
-	// slower in the first round than in others, which must not look like a cost of recording.
+	// RecordOne records the events of one repeat of each experiment, in a round that depends on the experiment's
+	// content. A machine may be slower in the first round than in others, which must not look like a cost of recording.
 	RecordOne = "one"
 )
 
-// records reports whether a run has the allocator's events.
+// records reports whether a run records the allocator's events.
 func (s *Suite) records(t Task) bool {
 	switch s.Record {
 	case RecordFirst:
@@ -97,9 +97,9 @@ func (s *Suite) records(t Task) bool {
 	return true
 }
 
-// recorded returns the repetition that has allocator events, if the experiment has one. The recorded repetition depends
-// only on the experiment's content, since the file may be reordered before a suite is resumed. If repeats were added
-// since, it stays the same or becomes one of the new ones, because existing repeats may have no events.
+// recorded returns the repetition that has allocator events, if the experiment has one. Which one depends only on the
+// experiment's content, since the file may be reordered before the suite is resumed. If repeats were added since, it is
+// the same repetition or a new one, since other existing repeats may have no events.
 func (x *Experiment) recorded() int {
 	best, highest := 0, []byte(nil)
 	for r := range x.Repeats {
@@ -110,12 +110,12 @@ func (x *Experiment) recorded() int {
 	return best
 }
 
-// An Experiment is a command or built-in experiment to run, once or several times.
+// An Experiment is a command or a built-in experiment that is run once or several times.
 type Experiment struct {
 	Name   string
-	Params map[string]any // complete, as from experiments.Resolve; for a suite with its own command, what the file says
+	Params map[string]any // complete, as from experiments.Resolve; for a suite with its own command, as in the file
 	Bare   bool
-	// Command is the user's; nil for a built-in experiment.
+	// Command is the user's command. It is nil for a built-in experiment.
 	Command []string
 	// Key is a hash of the content: the same experiment has the same key in every suite.
 	Key     string
@@ -130,7 +130,7 @@ type Task struct {
 	Repetition int // from 0
 }
 
-// Title names the run: its experiment, and the number of its repetition.
+// Title returns the run's name: the experiment's name and the number of the repetition.
 func (t Task) Title() string {
 	if t.Repeats == 1 {
 		return t.Name
@@ -147,16 +147,16 @@ func (s *Suite) ReportFolder(store string) string {
 func Names() []string {
 	files, err := fs.Glob(builtin, "suites/*.yaml")
 	if err != nil {
-		panic(err) // the pattern is a constant
+		panic(err) // the pattern is a valid constant
 	}
 	for i, f := range files {
 		files[i] = strings.TrimSuffix(filepath.Base(f), ".yaml")
 	}
-	slices.Sort(files) // the ending came before the dash of a longer name
+	slices.Sort(files) // with its ending, a name would come after a longer name that continues with a dash
 	return files
 }
 
-// Load reads a suite by the name of a built-in one, or from a file. Errors are [collect.UsageError].
+// Load reads a built-in suite by its name, or a suite's file. Its errors are [collect.UsageError].
 func Load(nameOrPath string) (*Suite, error) {
 	if slices.Contains(Names(), nameOrPath) {
 		b, err := builtin.ReadFile("suites/" + nameOrPath + ".yaml")
@@ -234,7 +234,7 @@ func newSuite(d *document) (*Suite, error) {
 		case strings.ContainsAny(v.name, "=\x00"):
 			return nil, fmt.Errorf("line %d: %q cannot name an environment variable", v.line, v.name)
 		case v.name == "CUDA_VISIBLE_DEVICES", strings.HasPrefix(v.name, "DPSIGHT_"):
-			// The collector itself must know such a variable before the first run.
+			// The collector itself must know such a variable, before the first run.
 			return nil, fmt.Errorf("line %d: %s is set around dpsight, not in a suite", v.line, v.name)
 		}
 		s.Environment[v.name] = v.values[0].text
@@ -281,7 +281,7 @@ func duration(key, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// Tasks lists the runs, the repetitions interleaved: a drift of the machine falls on all experiments alike.
+// Tasks returns the runs, with repetitions interleaved, so that a drift of the machine affects all experiments alike.
 func (s *Suite) Tasks() []Task {
 	most := 0
 	for _, x := range s.Experiments {
@@ -298,13 +298,12 @@ func (s *Suite) Tasks() []Task {
 	return tasks
 }
 
-// MaskedEnvironment is the suite's environment as it may be shown.
+// MaskedEnvironment returns the suite's environment with secrets masked.
 func (s *Suite) MaskedEnvironment() map[string]string {
 	return mask.Gather(nil, entries(s.Environment), nil).Environment(s.Environment)
 }
 
-// setBaseline gives the baseline's values the types that params have, and checks that some experiment matches the
-// baseline.
+// setBaseline converts the baseline's values to the types of parameters, and checks that it matches some experiment.
 func (s *Suite) setBaseline(given fields) error {
 	for _, x := range s.Experiments {
 		params := with(x.Params, x.Bare)

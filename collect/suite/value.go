@@ -10,10 +10,10 @@ import (
 	"github.com/dpsight/dpsight/collect/experiments"
 )
 
-// A scalar is a value as the file writes it: 1e-4 stays as the user wrote it.
+// A scalar is a value as it is written in the file: 1e-4 stays 1e-4.
 type scalar struct {
 	text string
-	tag  string // YAML's: !!int, !!float, !!bool, !!str
+	tag  string // YAML's tag: !!int, !!float, !!bool or !!str
 }
 
 func (s *scalar) UnmarshalYAML(n *yaml.Node) error {
@@ -27,7 +27,7 @@ func (s *scalar) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// typed is the value as a parameter of a command: an int64, a float64, a bool or a string.
+// typed returns the value in a command's parameter type: an int64, a float64, a bool or a string.
 func (s scalar) typed() any {
 	switch s.tag {
 	case "!!int":
@@ -56,7 +56,7 @@ func truth(text string) (value, ok bool) {
 	return false, false
 }
 
-// number gives a value's number. A word counts as a number only if it is written as one, as in --only batch_size=8.
+// number returns a value's number. A text counts as a number only if it is written as one, as in --only batch_size=8.
 func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:
@@ -72,8 +72,8 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// same reports whether two values of a parameter are equal: numbers by their value, booleans by their meaning,
-// methods by any of their names, and all else by its text.
+// same reports whether two values of a parameter are equal: numbers by value, booleans by meaning, methods by any of
+// their names, and other values by their text.
 func (s *scope) same(name string, a, b any) bool {
 	if x, ok := number(a); ok {
 		y, ok := number(b)
@@ -88,9 +88,9 @@ func (s *scope) same(name string, a, b any) bool {
 	return v == w || s.builtin && name == methodName && method(v) == method(w)
 }
 
-// is reports whether an experiment's parameter has a value. A method's name that implies other parameters, as
-// functorch implies some for dpsgd, requires these too. If an experiment was refused before it got parameters, its
-// own name for the method supplies them.
+// is reports whether an experiment's parameter has a value. A method's name that implies other parameters, as functorch
+// does for dpsgd, requires these parameters too. An experiment that was refused has no parameters. Its own name for the
+// method then supplies them.
 func (s *scope) is(params map[string]any, name string, value any) bool {
 	p, ok := params[name]
 	if !ok || !s.same(name, p, value) {
