@@ -705,6 +705,8 @@ func (b *builder) heatmapPlate() []Plate {
 	}
 	p.figure = f
 	p.Finding = plain("Peak memory by setting.")
+	// Without a run out of memory the figure has the numbers of the table.
+	p.aside = failed == 0 && !slices.Contains(b.config.Figures, p.Name) && b.has("pivot")
 	caption := "Peak allocated memory (" + f.Unit() + ")."
 	p.Caption = plain(caption)
 	if failed > 0 {

@@ -85,6 +85,11 @@ func (b *builder) makeTables() {
 	}
 }
 
+// has reports whether the paper has a table.
+func (b *builder) has(table string) bool {
+	return slices.ContainsFunc(b.tables, func(g *Grid) bool { return g.Name == table })
+}
+
 // nothingFor has, by table, the reason why it is missing.
 var nothingFor = map[string]string{"components": "no peak is broken down",
 	"phases": "no run has phases", "pivot": "no parameter varies while the method does not",

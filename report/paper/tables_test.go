@@ -487,6 +487,23 @@ func TestCaptionsQualify(t *testing.T) {
 	}
 }
 
+// A heat map without a run out of memory repeats the table of the same numbers: the document leaves it out, unless the
+// user asked for it.
+func TestHeatmapBesideItsTable(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{false, true} {
+		dir, _ := write(t, "seq", func(m *paper.Model) {
+			if asked {
+				m.Config.Figures = []string{"heatmap"}
+			}
+		})
+		read(t, dir, "figures", "heatmap.tex")
+		if shown := strings.Contains(read(t, dir, "main.tex"), `\input{figures/heatmap}`); shown != asked {
+			t.Errorf("asked for: %t, shown: %t", asked, shown)
+		}
+	}
+}
+
 // Neither a run with smaller physical batches nor a zero is the best, nor energy among values of unlike runs.
 func TestBestIsComparable(t *testing.T) {
 	t.Parallel()

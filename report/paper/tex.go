@@ -3,6 +3,7 @@ package paper
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +27,11 @@ func (g *Grid) writeTeX(w io.Writer) error {
 	fmt.Fprintf(&b, "\\dpsTableSkip\\caption{%s}\n\\label{tab:%s}\n", g.caption(Text.tex, func(s string) string {
 		return `\textbf{` + s + "}"
 	}), g.Name)
-	fmt.Fprintf(&b, "\\begin{tabular*}{%s}{@{\\extracolsep{\\fill}}l %s@{}}\n\\toprule\n", width, g.columns())
+	margin := "@{}"
+	if g.anyMarked() { // a grey cell reaches over the space beside its column: the rules reach as far
+		margin = ""
+	}
+	fmt.Fprintf(&b, "\\begin{tabular*}{%s}{@{\\extracolsep{\\fill}}l %s%s}\n\\toprule\n", width, g.columns(), margin)
 	g.writeHeads(&b)
 	for i := range g.Lines {
 		g.writeLine(&b, &g.Lines[i])
@@ -46,6 +51,13 @@ func (g *Grid) writeTeX(w io.Writer) error {
 	fmt.Fprintf(&b, "\\end{%s}\n", environment)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// anyMarked reports whether some cell is grey.
+func (g *Grid) anyMarked() bool {
+	return slices.ContainsFunc(g.Lines, func(l Line) bool {
+		return slices.ContainsFunc(l.cells, func(c Cell) bool { return c.marked })
+	})
 }
 
 // columns returns siunitx's column types, each with the format of the column's numbers.

@@ -106,7 +106,8 @@ func (t Text) tex() string {
 	for _, s := range t {
 		switch s.kind {
 		case code:
-			b.WriteString(`\texttt{` + escape(s.text) + "}")
+			// LaTeX divides no word of this font: a name in a narrow column may end a line after "_".
+			b.WriteString(`\texttt{` + strings.ReplaceAll(escape(s.text), `\_`, `\_\allowbreak `) + "}")
 		case symbol:
 			b.WriteString("$" + s.text + "$")
 		case bold:

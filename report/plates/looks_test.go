@@ -432,3 +432,24 @@ func TestLegendByArea(t *testing.T) {
 		t.Errorf("no %q in %q", want, got)
 	}
 }
+
+// TestWaterfallMergesEqualBlocks holds that runs that print alike share a block that names all of them, and that long
+// names leave room for the bars.
+func TestWaterfallMergesEqualBlocks(t *testing.T) {
+	block := func(label string, bytes float64) Block {
+		return Block{Label: label, Changes: []Segment{{"gradients", bytes}, {"held_by_hooks", bytes}}}
+	}
+	f := Waterfall{Baseline: "Non-private", Base: 10 * gib, Blocks: []Block{
+		block("Tiled", gib), block("Fast", 2*gib), block("Mixed ghost", gib+1), block("Ghost", gib)}}
+	for _, s := range []Style{Column, IEEE} {
+		all := strings.Join(texts(drawn(t, f, s)), " ")
+		if n := strings.Count(all, "Net"); n != 2 {
+			t.Errorf("%d blocks, not 2: %s", n, all)
+		}
+		for _, name := range []string{"Tiled,", "Mixed ghost,", "Ghost"} {
+			if !strings.Contains(all, name) {
+				t.Errorf("no %q: %s", name, all)
+			}
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package plates
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A Block shows what one run adds to the baseline's peak.
 type Block struct {
@@ -61,7 +64,7 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 		return nil, ErrEmpty
 	}
 	of := f.unit(max(high, -low))
-	blocks, rows := f.blocks(d, of)
+	blocks := f.blocks(d, of)
 	if len(blocks) == 0 {
 		return nil, ErrEmpty
 	}
@@ -81,9 +84,11 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 	}
 	panel := (s.Width - float64(across-1)*2*s.Label) / float64(across)
 	left, scale := f.widths(d, blocks, panel, low)
-	step := 1.3 * s.Label
-	if s.slide() {
-		step = min(1.5*s.Label, (s.Height-3*s.line())/float64(rows))
+	if left > mostBeside*panel {
+		for i := range blocks {
+			blocks[i].above = panel
+		}
+		left, scale = f.widths(d, blocks, panel, low)
 	}
 	per := (len(blocks) + across - 1) / across
 	tallest := 0.0
@@ -93,6 +98,10 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 	}
 	for _, h := range heights {
 		tallest = max(tallest, h)
+	}
+	step := 1.3 * s.Label
+	if s.slide() {
+		step = min(1.5*s.Label, (s.Height-3*s.line())/tallest)
 	}
 	for p := range across {
 		x := float64(p) * (panel + 2*s.Label)
@@ -106,11 +115,15 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 		d.open(a)
 		at := 0.5
 		for _, b := range blocks[p*per : min(len(blocks), (p+1)*per)] {
-			for k, l := range b.title(d) {
+			titles, first := b.title(d), at
+			for k, l := range titles {
 				d.beside(l, point{x, a.y(at + float64(k))})
 			}
+			if b.above > 0 {
+				first += float64(len(titles))
+			}
 			for k, r := range b.rows {
-				f.row(d, r, at+float64(k), of, k+1 < len(b.rows))
+				f.row(d, r, first+float64(k), of, k+1 < len(b.rows))
 			}
 			at += b.tall(d) + gapOfBlocks
 		}
@@ -134,34 +147,65 @@ func (f Waterfall) unit(most float64) unit {
 	return of
 }
 
-// gapOfBlocks is the gap between two blocks, in rows.
-const gapOfBlocks = 0.35
+const (
+	gapOfBlocks = 0.35 // the gap between two blocks, in rows
+	// mostBeside is the most of a panel's width that names beside the bars may take. If they need more, each block's
+	// name stands above its rows.
+	mostBeside = 0.55
+)
 
-// shown is a block with the rows of it that are drawn.
+// shown is the block of one run, or of several runs with the same printed rows.
 type shown struct {
-	label string
-	rows  []fall
+	labels []string
+	rows   []fall
+	above  float64 // the width that the names may take above the rows; 0 if the names stand beside the rows
 }
 
-// title returns the lines of a block's name.
+// title returns the lines of a block's names.
 func (b shown) title(d *Drawing) (lines []label) {
-	for _, part := range wrapped(b.label) {
-		l := d.lab(part)
-		l.bold = true
-		lines = append(lines, l)
+	for i, name := range b.labels {
+		if i+1 < len(b.labels) {
+			name += ","
+		}
+		for _, part := range wrapped(name) {
+			l := d.lab(part)
+			l.bold = true
+			if n := len(lines) - 1; n >= 0 && b.above > 0 {
+				joined := l
+				joined.text = lines[n].text + " " + l.text
+				if wide(joined) <= b.above {
+					lines[n] = joined
+					continue
+				}
+			}
+			lines = append(lines, l)
+		}
 	}
 	return lines
 }
 
+// printsLike reports whether the rows of a block have the same printed names and numbers as rows.
+func (b shown) printsLike(rows []fall) bool {
+	return slices.EqualFunc(b.rows, rows, func(x, y fall) bool { return x.name == y.name && x.text == y.text })
+}
+
 // tall returns the height of a block, in rows.
-func (b shown) tall(d *Drawing) float64 { return float64(max(len(b.rows), len(b.title(d)))) }
+func (b shown) tall(d *Drawing) float64 {
+	titles := len(b.title(d))
+	if b.above > 0 {
+		return float64(titles + len(b.rows))
+	}
+	return float64(max(len(b.rows), titles))
+}
 
 // widths returns the width of the names beside the bars, and the number of points per byte: the most that leaves room
 // for the text after each bar. A block's name stands left of the names of its first rows.
 func (f Waterfall) widths(d *Drawing, blocks []shown, panel, low float64) (left, scale float64) {
 	for _, b := range blocks {
-		titles := b.title(d)
-		for k, l := range titles {
+		for k, l := range b.title(d) {
+			if b.above > 0 {
+				break
+			}
 			left = max(left, wide(l)+3.5)
 			if k < len(b.rows) {
 				left = max(left, wide(l)+d.style.Label+wide(b.rows[k].label(d))+3.5)
@@ -182,22 +226,26 @@ func (f Waterfall) widths(d *Drawing, blocks []shown, panel, low float64) (left,
 	return left, scale
 }
 
-// blocks returns the rows of each block for which the place has room, and the number of rows.
-func (f Waterfall) blocks(d *Drawing, of unit) (out []shown, rows int) {
-	most := 48
+// blocks are the blocks that the place has room for, each with its rows.
+func (f Waterfall) blocks(d *Drawing, of unit) (out []shown) {
+	most, rows := 48, 0
 	if d.style.slide() {
 		most = int((d.style.Height - 3*d.style.line()) / d.style.line())
 	}
 	for _, b := range f.Blocks {
 		steps := f.steps(b, of)
+		if i := slices.IndexFunc(out, func(s shown) bool { return s.printsLike(steps) }); i >= 0 {
+			out[i].labels = append(out[i].labels, b.Label)
+			continue
+		}
 		if rows+len(steps) > most {
 			d.LeftOut = append(d.LeftOut, b.Label)
 			continue
 		}
 		rows += len(steps)
-		out = append(out, shown{b.Label, steps})
+		out = append(out, shown{labels: []string{b.Label}, rows: steps})
 	}
-	return out, rows
+	return out
 }
 
 func (f Waterfall) steps(b Block, of unit) (out []fall) {
