@@ -373,9 +373,10 @@ func (g *group) list(top int) []ByRow {
 	return rows
 }
 
-// CompareNames orders dotted paths, with numbers by value: blocks.2 comes before blocks.10.
+// CompareNames orders paths with dots and indices, blocks.2 before blocks.10 and kept[2] before kept[10].
 func CompareNames(a, b string) int {
-	byName := slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+	parted := func(r rune) bool { return strings.ContainsRune(".[]", r) }
+	byName := slices.CompareFunc(strings.FieldsFunc(a, parted), strings.FieldsFunc(b, parted), func(x, y string) int {
 		if isNumber(x) && isNumber(y) {
 			return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
 		}
