@@ -104,13 +104,14 @@ type CostRun struct {
 	// step. Published times come from bare steps, so they do not contain InstrumentMS.
 	InstrumentMS    *float64 `json:"instrument_ms"`
 	InstrumentShare *float64 `json:"instrument_share"`
-	// BesideBareRun is how much longer a bare step takes here than in the bare run of the same experiment, or than
-	// the median of several bare runs, as a share of that step. BesideBareRun is null without such a run.
+	// BesideBareRun is how much longer a bare step takes here than in the bare run of the same experiment, or than the
+	// median of several bare runs, as a share of that step. BesideBareRun is null if no bare run of the experiment
+	// exists.
 	BesideBareRun     *float64 `json:"beside_bare_run"`
 	BareSteps         int64    `json:"bare_steps"`
 	InstrumentedSteps int64    `json:"instrumented_steps"`
-	// RecordedSteps is the number of steps with allocator events, Windows the number of windows they lie in. Both are
-	// 0 if an older version ingested the run.
+	// RecordedSteps is the number of steps with allocator events, Windows the number of windows they lie in.
+	// RecordedSteps and Windows are 0 if an older version ingested the run.
 	RecordedSteps int64 `json:"recorded_steps"`
 	Windows       int64 `json:"windows"`
 	// DrainMS is the wall time of all drains, which happen between steps. DrainShare is DrainMS divided by the
@@ -123,7 +124,8 @@ type CostRun struct {
 	// CollectorShare is the collector's CPU time while the experiment ran as a part of one core, over the whole run.
 	CollectorShare *float64 `json:"collector_share"`
 	// CollectorSetupMS and CollectorSealMS are the collector's CPU time before the experiment began and after it had
-	// ended. No share includes these times. Both are null if an older version recorded the run.
+	// ended. No share includes these times. CollectorSetupMS and CollectorSealMS are null if an older version recorded
+	// the run.
 	CollectorSetupMS *float64 `json:"collector_setup_ms"`
 	CollectorSealMS  *float64 `json:"collector_seal_ms"`
 	Warnings         []string `json:"warnings"`
@@ -240,6 +242,6 @@ func milliseconds(ns *int64) *float64 {
 // share, a remark says that something else differs.
 const leastFaster = 0.05
 
-// MostDraining is the share of wall time that drains should take at most. The agent opens no window whose drains
-// would exceed this share. It records the first steps in any case.
+// MostDraining is the share of wall time that drains should take at most. The agent opens no window whose drains would
+// exceed this share. The agent records the first steps in any case.
 const MostDraining = 0.05

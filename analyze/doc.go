@@ -1,5 +1,5 @@
-// Package analyze reduces runs: [Summarize] returns all that a report, a study or a gate needs of one run. Its
-// subpackages ("rooms") answer one question each.
+// Package analyze reduces runs: [Summarize] returns all that a report, a study or a gate needs of one run. Package
+// analyze's subpackages ("rooms") answer one question each.
 //
 //   - identity, confidence: which run a figure belongs to, and how certain it is.
 //   - memory, grouping, timeline, ladder: what held the memory at a moment, over time, and below torch's allocator.
@@ -11,9 +11,10 @@
 //   - exhibits: the data of a paper's tables and figures, in order.
 //   - findings, predict: advice about a run, and what a prediction says.
 //
-// The functions take the tables of runs ([schemas.Tables]) and return a result type. They open no files and print
-// nothing. Their units are bytes and nanoseconds. The JSON documents also have milliseconds, in keys that end in _ms.
-// The result types are the JSON documents of the command line. Their keys change only with their schema's version.
+// The functions take the tables of runs ([schemas.Tables]) and return a result type. The functions of package analyze
+// open no files and print nothing. The result types' units are bytes and nanoseconds. The JSON documents also have
+// milliseconds, in keys that end in _ms. The result types are the JSON documents of the command line. The result types'
+// keys change only with their schema's version.
 //
 // A result that should not be taken at face value carries its reasons (Remarks). Package report puts them into
 // words: the Warnings of a document, the notes under a table. The only sentences in this package are error

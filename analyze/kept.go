@@ -18,8 +18,8 @@ import (
 const KeptVersion = 1
 
 // kept is a [Summary] in the form that a run's folder stores, with the data that a comparison of many runs needs. A
-// kept summary has no timeline, costs or failed requests. It has the bytes of each category at the peak, and the peaks
-// and median times of phases.
+// kept summary has no timeline, costs or failed requests. A kept summary has the bytes of each category at the peak,
+// and the peaks and median times of phases.
 type kept struct {
 	ID             identity.Identity     `json:"run"`
 	Rest           identity.Kept         `json:"rest"`
@@ -62,7 +62,7 @@ type keptDevice struct {
 	Categories []keptCategory `json:"categories"`
 }
 
-// keptPhase is the part of a phase that a kept summary stores. Its times are medians.
+// keptPhase is the part of a phase that a kept summary stores. A keptPhase's times are medians.
 type keptPhase struct {
 	Device string   `json:"device"`
 	Rank   int32    `json:"rank,omitempty"`
@@ -78,7 +78,7 @@ type keptCategory struct {
 	Held     int64            `json:"held_bytes,omitempty"`
 }
 
-// keptRemark is a remark in a kept summary. It stores the remark's error as text.
+// keptRemark is a remark in a kept summary. keptRemark stores the remark's error as text.
 type keptRemark struct {
 	Remark
 	Err  *string `json:",omitempty"`
@@ -178,8 +178,8 @@ func Pack(row, compared []byte) (out Packed, err error) {
 	return out, err
 }
 
-// A KeptReader decodes summaries that [Keep] encoded and [Pack] packed. It decodes content that many runs share only
-// once. A KeptReader is safe for concurrent use.
+// A KeptReader decodes summaries that [Keep] encoded and [Pack] packed. A KeptReader decodes content that many runs
+// share only once. A KeptReader is safe for concurrent use.
 type KeptReader struct {
 	mu      sync.Mutex
 	origins map[string]map[string]*readOrigin // by source

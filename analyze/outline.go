@@ -13,7 +13,7 @@ const (
 )
 
 // SummarizeForComparison returns a summary for a run that other runs are only compared with. The summary has peaks and
-// times, from manifest, report and steps. It also has energy if samples were loaded.
+// times, from manifest, report and steps. The summary also has energy if samples were loaded.
 func SummarizeForComparison(in schemas.Tables) Summary {
 	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start,
 		RunFacts: identity.FactsOf(in.Manifest)}

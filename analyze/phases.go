@@ -51,16 +51,16 @@ type PhaseRow struct {
 	AllocatedEndBytes   *int64 `json:"allocated_end_bytes"`
 	PeakBytes           *int64 `json:"peak_bytes"` // highest over all occurrences
 	PeakStep            *int64 `json:"peak_step"`
-	// LowestPeakBytes is the lowest peak of the phase over all its occurrences. It equals PeakBytes if all steps are
-	// alike.
+	// LowestPeakBytes is the lowest peak of the phase over all its occurrences. LowestPeakBytes equals PeakBytes if all
+	// steps are alike.
 	LowestPeakBytes *int64 `json:"lowest_peak_bytes"`
 	// PeakPercent is PeakBytes in per cent of the device's peak over the whole run.
 	PeakPercent *float64 `json:"peak_percent"`
 	// GPUMS and WallMS are the phase's times per step, over the bare steps after warm-up; null if unknown.
 	GPUMS  *timing.Interval `json:"gpu_ms"`
 	WallMS *timing.Interval `json:"wall_ms"`
-	// StepPercent is the phase's median time in per cent of the step's median time. Both are by the clock of the steps:
-	// the GPU's if every step has a GPU time, else wall time.
+	// StepPercent is the phase's median time in per cent of the step's median time. Both times of StepPercent are by
+	// the clock of the steps: the GPU's if every step has a GPU time, else wall time.
 	StepPercent *float64 `json:"step_percent"`
 }
 
@@ -180,8 +180,8 @@ func (r *PhaseRow) bytes(list []*schemas.Phase, figures bool) {
 	}
 }
 
-// PhasePeaks returns the highest allocated in each phase on the run's main device. It leaves out phases whose bytes are
-// not known.
+// PhasePeaks returns the highest allocated in each phase on the run's main device. PhasePeaks leaves out phases whose
+// bytes are not known.
 func (s *Summary) PhasePeaks() map[string]int64 {
 	peaks := map[string]int64{}
 	device, rank := s.Device()

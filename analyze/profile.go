@@ -12,8 +12,8 @@ import (
 )
 
 // ComponentProfile describes a run as simpler profilers do, which add up tensor sizes by component and read the
-// allocator's counters between phases. It has the totals of a few components, and the state of memory at fixed points
-// of the training loop. A field is nil if the run does not have its value.
+// allocator's counters between phases. ComponentProfile has the totals of a few components, and the state of memory at
+// fixed points of the training loop. A field is nil if the run does not have its value.
 type ComponentProfile struct {
 	identity.Identity
 	MeanStepMS *float64 // over the timed steps: a mean, as those tools report

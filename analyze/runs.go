@@ -68,8 +68,8 @@ type RunsRow struct {
 	// SupersededBy is the id of a newer run of the same experiment that replaces this run, which did not end well.
 	// SupersededBy is null if there is no newer run, or before [RunsDocument.Supersede].
 	SupersededBy *string `json:"superseded_by"`
-	// FailedRequests counts the failed requests for memory, except those that torch itself recovered from. It is null
-	// if failed requests were not recorded.
+	// FailedRequests counts the failed requests for memory, except those that torch itself recovered from.
+	// FailedRequests is null if failed requests were not recorded.
 	FailedRequests *int     `json:"failed_requests"`
 	Warnings       []string `json:"warnings"`
 	Remarks        []Remark `json:"-"`

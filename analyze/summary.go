@@ -19,7 +19,7 @@ import (
 const SummaryTables = schemas.WantMemory | schemas.WantTimes | schemas.WantSamples | schemas.WantEvents |
 	schemas.WantGradients
 
-// Summary is what comparisons and reports need of one run. It takes about a megabyte at most, nearly all for the
+// Summary is what comparisons and reports need of one run. A Summary takes about a megabyte at most, nearly all for the
 // timeline. So a report about many runs needs only one run's tables in memory at a time.
 type Summary struct {
 	identity.Identity
@@ -41,9 +41,9 @@ type Summary struct {
 	// FailedRequests is how many failed requests torch did not recover from; nil if failed requests were not recorded.
 	FailedRequests *int
 
-	// PeakBytes and PeakReservedBytes are the highest values of the fullest device over the whole run. Both come from
-	// the replay. If the run is bare, or if torch's counter is above the replayed value, they come from torch's
-	// counter. PeakDeviceBytes is the highest in use on the device by NVML.
+	// PeakBytes and PeakReservedBytes are the highest values of the fullest device over the whole run. PeakBytes and
+	// PeakReservedBytes come from the replay. If the run is bare, or if torch's counter is above the replayed value,
+	// they come from torch's counter. PeakDeviceBytes is the highest in use on the device by NVML.
 	PeakBytes         *int64
 	PeakReservedBytes *int64
 	PeakDeviceBytes   *int64
@@ -220,7 +220,8 @@ func (s *Summary) latePeak(fullest *schemas.DeviceVerdict, d *memory.DeviceBreak
 	s.Remarks = append(s.Remarks, Remark{Kind: kind, Bytes: *s.PeakBytes, OtherBytes: d.AllocatedBytes})
 }
 
-// BrokenDown reports whether the breakdown explains the peak. It does not if the peak came outside the recorded steps.
+// BrokenDown reports whether the breakdown explains the peak. BrokenDown returns false if the peak came outside the
+// recorded steps.
 func (s *Summary) BrokenDown() bool {
 	d := s.Main()
 	return d != nil && s.PeakBytes != nil && d.AllocatedBytes == *s.PeakBytes
@@ -237,8 +238,8 @@ func (s *Summary) Main() *memory.DeviceBreakdown {
 	return main
 }
 
-// gradients determines whether .grad outlives its step. It looks at the end of a step's first forward, when the loop
-// has called zero_grad at the latest. gradients uses the last instrumented step that follows an instrumented step,
+// gradients determines whether .grad outlives its step. gradients looks at the end of a step's first forward, when the
+// loop has called zero_grad at the latest. gradients uses the last instrumented step that follows an instrumented step,
 // since allocations of a bare step have no tags.
 func (s *Summary) gradients(in *schemas.Tables, ledgers *memory.Ledgers) {
 	main := s.Main()

@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// WithoutTrials leaves out the runs that are trials of a predict --vary search. It keeps trials that the user named,
-// trials that the baseline has, and all trials if there are no other runs. The trials of a search are not experiments
-// to check, since the next search may try other values. The baseline may be nil.
+// WithoutTrials leaves out the runs that are trials of a predict --vary search. WithoutTrials keeps trials that the
+// user named, trials that the baseline has, and all trials if there are no other runs. The trials of a search are not
+// experiments to check, since the next search may try other values. The baseline may be nil.
 func WithoutTrials[R any](runs []R, manifest func(R) *schemas.Manifest, named func(R) bool,
 	baseline *schemas.Baseline) []R {
 	held := map[string]bool{}

@@ -294,8 +294,8 @@ func figuresTables(dir string, m *schemas.Manifest, run *figures.Run, o Options)
 	return &r.IngestReport, nil
 }
 
-// addFigures adds the steps and phases of a device to the tables. It numbers phases in the order of the file, in place
-// of the marks that recorded phases have.
+// addFigures adds the steps and phases of a device to the tables. addFigures numbers phases in the order of the file,
+// in place of the marks that recorded phases have.
 func (t *tables) addFigures(runID string, d *figures.Device) {
 	for i := range d.Steps {
 		s := &d.Steps[i]
@@ -343,8 +343,8 @@ func Baseline(name, version string) (as string, done func(), err error) {
 }
 
 // canImport reports whether a file is of a kind that dpsight imports, even if it cannot be read. canImport decides by
-// the file's name or its first bytes. It also returns true for a compressed file, since dpsight does not compress
-// baselines.
+// the file's name or its first bytes. canImport also returns true for a compressed file, since dpsight does not
+// compress baselines.
 func canImport(path string) bool {
 	in, err := openInput(path, "")
 	if err != nil {

@@ -16,8 +16,8 @@ type Growing struct {
 	devices map[int32]*growing
 }
 
-// growing is the replay of one device. Its values are relative to the recording's beginning, when other bytes may have
-// been in use.
+// growing is the replay of one device. The values of growing are relative to the recording's beginning, when other
+// bytes may have been in use.
 type growing struct {
 	replay              *replay.Replay
 	allocated, reserved int64 // when recording began

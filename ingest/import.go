@@ -200,7 +200,7 @@ func importRun(dir string, o Options) Outcome {
 	return out
 }
 
-// remake calls o.Remake if the run had tables before. It must be called just before the tables are made again.
+// remake calls o.Remake if the run had tables before. remake must be called just before the tables are made again.
 func (o *Options) remake(out *Outcome) {
 	if out.Again && o.Remake != nil {
 		o.Remake(out.Dir)

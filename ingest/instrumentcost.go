@@ -46,7 +46,8 @@ func instrumentCost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx 
 	return c
 }
 
-// addStepTimes adds the median times of bare and of instrumented steps. It leaves out steps whose times are unknown.
+// addStepTimes adds the median times of bare and of instrumented steps. addStepTimes leaves out steps whose times are
+// unknown.
 func addStepTimes(c *schemas.InstrumentCost, times join.Times) {
 	captured := schemas.Captured(times.Phases)
 	rows := slices.Clone(times.Steps)

@@ -52,8 +52,8 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 	return t.marks.WriteAll(markRows(m.RunID, j, ctx.Tags()))
 }
 
-// moduleRows returns the rows of modules.parquet. It also renames the journal's modules so that their names distinguish
-// its models.
+// moduleRows returns the rows of modules.parquet. moduleRows also renames the journal's modules so that their names
+// distinguish its models.
 func moduleRows(runID string, j *spool.Journal) []schemas.Module {
 	rows := join.Modules(runID, j.Rank, j.Modules) // roles are by the names that the model itself gives
 	modelnames.Disambiguate(j)

@@ -243,7 +243,7 @@ func replaySettings(s torchsnap.Settings) (replay.Settings, error) {
 }
 
 // addCheckpoint adds a drain's checkpoint for each device, and compares the events since the previous drain with
-// torch's counters. It compares interval by interval, because a script may reset the counters in between.
+// torch's counters. addCheckpoint compares interval by interval, because a script may reset the counters in between.
 func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]int) {
 	p := c.Checkpoint
 	var cleared reset

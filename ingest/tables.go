@@ -123,7 +123,7 @@ func (s *stream) wait() error {
 	return s.err
 }
 
-// small writes the tables that are not streamed. If they are hasty, it writes them at the same time.
+// small writes the tables that are not streamed. If the tables are hasty, small writes them at the same time.
 func (t *tables) small() error {
 	var waits []func() error
 	for _, write := range []func() error{
@@ -162,7 +162,7 @@ func whole[T any](t *tables, table schemas.Table[T], rows []T) error {
 	return nil
 }
 
-// addEvents writes the events of one device. Their columns must not change afterwards. The caller passes wait to
+// addEvents writes the events of one device. The events' columns must not change afterwards. The caller passes wait to
 // [tables.add].
 func (t *tables) addEvents(runID string, rank int32, rec *recording) (wait func() error) {
 	return t.begin(func() error { return t.events.WriteAll(rec.rows(runID, rank)) })

@@ -38,7 +38,7 @@ const (
 	tapPieces = 4       // pieces that are read ahead, passed on or kept at a time
 )
 
-// A tap is a reader that passes a stream on. It reads ahead, hashes the stream, and writes a copy of it, while the
+// A tap is a reader that passes a stream on. A tap reads ahead, hashes the stream, and writes a copy of it, while the
 // tap's user reads.
 type tap struct {
 	from    io.Reader
@@ -55,7 +55,7 @@ type tap struct {
 	kept          chan error
 }
 
-// A piece is a buffer with a part of the stream. It is reused when its bytes have been passed on and copied.
+// A piece is a buffer with a part of the stream. A piece is reused when its bytes have been passed on and copied.
 type piece struct {
 	bytes []byte
 	users atomic.Int32

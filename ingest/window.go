@@ -17,8 +17,8 @@ func listsBlocks(reason string) bool {
 	return reason == schemas.ReasonWindow || reason == schemas.ReasonLost
 }
 
-// openWindow reads the first drain of a later window. That drain has no events, but the allocator's own list of blocks,
-// from which the replay continues.
+// openWindow reads the first drain of a later window. The first drain of a window has no events, but the allocator's
+// own list of blocks, from which the replay continues.
 func (r *reader) openWindow(c *spool.Chunk) error {
 	s, err := torchsnap.ReadBytes(c.Pickle, torchsnap.Options{Stacks: r.stacks})
 	if err == nil {

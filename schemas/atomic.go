@@ -51,7 +51,7 @@ func WriteFile(path string, write func(io.Writer) error) error {
 }
 
 // writePartial writes a new file beside path and returns its name. writePartial does not use os.CreateTemp, since only
-// the owner can read such a file, even if the umask allows more.
+// the owner can read a file that os.CreateTemp made, even if the umask allows more.
 func writePartial(path string, write func(io.Writer) error) (string, error) {
 	var f *os.File
 	partial, err := unique(path, func(name string) (err error) {
@@ -104,7 +104,7 @@ func WriteFolder(path string, write func(dir string) error) error {
 	return f.Commit(path)
 }
 
-// A PartialFolder is a folder that is still being filled. Its final name may not be decided yet.
+// A PartialFolder is a folder that is still being filled. A PartialFolder's final name may not be decided yet.
 type PartialFolder struct {
 	Dir string
 
@@ -190,8 +190,8 @@ func Partials(path string) []string {
 	return out
 }
 
-// A Replacement replaces a set of files of one folder together. It writes and syncs all new files beside the old files
-// before it touches the first old file.
+// A Replacement replaces a set of files of one folder together. A Replacement writes and syncs all new files beside the
+// old files before it touches the first old file.
 type Replacement struct {
 	Dir string
 

@@ -18,8 +18,8 @@ const (
 	ActionOOM           Action = 9
 	ActionUserDefined   Action = 10
 	ActionAnnotate      Action = 11
-	// ActionGap is an action that torch does not have. It marks a gap: no events were recorded between the event before
-	// it and the event after it. The size of a gap is by how much reserved changed meanwhile. After a gap, the
+	// ActionGap is an action that torch does not have. ActionGap marks a gap: no events were recorded between the event
+	// before it and the event after it. The size of a gap is by how much reserved changed meanwhile. After a gap, the
 	// allocator's own list says which blocks are allocated.
 	ActionGap Action = 12
 )

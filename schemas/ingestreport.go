@@ -11,8 +11,8 @@ const IngestReportFile = "ingest.json"
 // IngestReportSchema is the version that this package writes.
 const IngestReportSchema = "dpsight.ingested/2"
 
-// undigestedReport is the version before [IngestReportSchema]. Reports of this version can still be read. They have no
-// digests and no verdict bounded.
+// undigestedReport is the version before [IngestReportSchema]. Reports of this version can still be read. Reports of
+// version dpsight.ingested/1 have no digests and no verdict bounded.
 const undigestedReport = "dpsight.ingested/1"
 
 // IngestReport (ingest.json) is ingest's verdict on a run: whether the tables beside it are reliable.
@@ -103,7 +103,8 @@ type RankVerdict struct {
 	FailedHooks []FailedHook `json:"failed_hooks,omitempty"`
 }
 
-// FailedHook is a hook of the agent that failed. From then on, what the hook would have observed is unknown.
+// FailedHook is a hook of the agent that failed. From the hook's failure on, what the hook would have observed is
+// unknown.
 type FailedHook struct {
 	Hook  string `json:"hook"`  // as the agent names it: "the forward hook"
 	Error string `json:"error"` // one line
@@ -240,8 +241,8 @@ type OOM struct {
 	// attached process.
 	EndUnknown bool `json:"end_unknown,omitempty"`
 	// Raised says, for a convolution's request, whether the error reached Python, where the script could catch it. If
-	// not, torch itself handled the error: torch tries cuDNN's algorithms in turn and takes the first whose workspace
-	// is available. Raised is null for all other requests, and in recordings of older agents.
+	// the error did not reach Python, torch itself handled it: torch tries cuDNN's algorithms in turn and takes the
+	// first whose workspace is available. Raised is null for all other requests, and in recordings of older agents.
 	Raised *bool `json:"raised,omitempty"`
 	// Line is the number, in lines.parquet, of the line of the script that made the request, from 1; 0 = not known.
 	Line int64 `json:"line_id,omitempty"`

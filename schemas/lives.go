@@ -1,7 +1,8 @@
 package schemas
 
-// Lives has the blocks of one device with their owners, in columns. It has only the data that sums of bytes by category
-// need, and takes about a tenth of the memory of [Allocation] and [Owner]. Lives lacks the names and modules of owners.
+// Lives has the blocks of one device with their owners, in columns. Lives has only the data that sums of bytes by
+// category need, and takes about a tenth of the memory of [Allocation] and [Owner]. Lives lacks the names and modules
+// of owners.
 type Lives struct {
 	Rank, Device int32 // whose blocks they are
 	// The columns by block, in order of AllocID from 1. Event numbers are below 2^32. A FreeSeq of 0 means that the

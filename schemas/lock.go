@@ -34,5 +34,5 @@ func (l *Lock) Unlock() {
 // separate lock file beside it, since a lock belongs to the file that had the name when the lock was taken.
 func LockPath(path string) (*Lock, error) { return lockPath(path, true) }
 
-// TryLockPath is [LockPath] without the wait. It returns [ErrLocked] if somebody holds the lock.
+// TryLockPath is [LockPath] without the wait. TryLockPath returns [ErrLocked] if somebody holds the lock.
 func TryLockPath(path string) (*Lock, error) { return lockPath(path, false) }

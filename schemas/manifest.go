@@ -29,12 +29,13 @@ type Manifest struct {
 	Status  string   `json:"status"`
 	// Reason is one line that says why Status is not ok.
 	Reason string `json:"reason,omitempty"`
-	// Interrupted is true if the collector was told to stop. It is then not known how the experiment would have ended.
+	// Interrupted is true if the collector was told to stop. For an interrupted run it is not known how the experiment
+	// would have ended.
 	Interrupted bool     `json:"interrupted,omitempty"`
 	ExitCode    *int     `json:"exit_code"` // null = ended by a signal, or not known
 	Signal      *string  `json:"signal"`
 	Command     []string `json:"command"`
-	// Params are the experiment's parameters. They have no fixed names; the values are JSON scalars.
+	// Params are the experiment's parameters. Params have no fixed names; the values are JSON scalars.
 	Params map[string]any `json:"params"`
 	// Bare is true for a bare run, which has counters and timers but no allocator events.
 	Bare        bool         `json:"bare"`
@@ -82,12 +83,12 @@ type Attached struct {
 // SampledTables are the tables that the collector writes.
 func SampledTables() []string { return []string{Samples.File(), HostSamples.File()} }
 
-// Sampled reports whether the file is one of [SampledTables]. No command can make such a table again, since the journal
-// does not have its data.
+// Sampled reports whether the file is one of [SampledTables]. No command can make a sampled table again, since the
+// journal does not have its data.
 func Sampled(file string) bool { return slices.Contains(SampledTables(), file) }
 
-// Undigested reports whether files of the run have no digests, so that damage to them cannot be noticed. That is so if
-// an older version recorded the run or made its tables. The report may be nil.
+// Undigested reports whether files of the run have no digests, so that damage to them cannot be noticed. Files have no
+// digests if an older version recorded the run or made its tables. The report may be nil.
 func Undigested(m *Manifest, r *IngestReport) bool {
 	return m.Schema == undigestedManifest || r != nil && r.Schema == undigestedReport
 }
@@ -98,8 +99,8 @@ type SuiteRef struct {
 	Name       string `json:"name"`
 	Key        string `json:"key"`        // hash of the experiment's content
 	Repetition int    `json:"repetition"` // from 0
-	// Search is true for the suite of a predict --vary search. Runs of such a suite are trials. Commands that select
-	// runs leave out a trial unless the user names it, or unless there are only trials.
+	// Search is true for the suite of a predict --vary search. Runs of a search's suite are trials. Commands that
+	// select runs leave out a trial unless the user names it, or unless there are only trials.
 	Search bool `json:"search,omitempty"`
 }
 
@@ -202,8 +203,8 @@ type Collector struct {
 	// includes the supervisor, which holds the experiment's processes.
 	CPUNS int64 `json:"cpu_ns"` // ns
 	// SetupCPUNS is the collector's CPU time before the experiment started. For the first of several runs, SetupCPUNS
-	// includes opening NVML. SealCPUNS is the collector's CPU time from the experiment's end until the run was on
-	// disk. Both are null if the recording version did not measure them.
+	// includes opening NVML. SealCPUNS is the collector's CPU time from the experiment's end until the run was on disk.
+	// SetupCPUNS and SealCPUNS are null if the recording version did not measure them.
 	SetupCPUNS     *int64   `json:"setup_cpu_ns"` // ns
 	SealCPUNS      *int64   `json:"seal_cpu_ns"`  // ns
 	Samples        int64    `json:"samples"`      // readings taken
@@ -218,8 +219,8 @@ type Collector struct {
 // Built says from which code a binary of dpsight is made. Runs with equal Agent were recorded by the same agent, and
 // predictions with equal Phantom used the same phantom GPU, even if their versions and commits differ.
 type Built struct {
-	// Revision is the commit that was built, and Modified says whether files had been changed since. Both are null if
-	// the build does not state them (go build -buildvcs=true does).
+	// Revision is the commit that was built, and Modified says whether files had been changed since. Revision and
+	// Modified are null if the build does not state them (go build -buildvcs=true does).
 	Revision *string `json:"revision"`
 	Modified *bool   `json:"modified"`
 	// Agent is a digest of the agent's files. Phantom is a digest of the phantom GPU's sources, modules and device

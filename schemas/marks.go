@@ -1,8 +1,8 @@
 package schemas
 
 // Mark is one row of marks.parquet: one event of the agent. The tags of a mark are separate rows with the same k, of
-// kind "tag" or "untag". A tag's category says what the agent saw in the tensor (a spool.TagKind). It is not yet a
-// [Category].
+// kind "tag" or "untag". A tag's category says what the agent saw in the tensor (a spool.TagKind). The tag's category
+// is not yet a [Category].
 type Mark struct {
 	RunID    string `parquet:"run_id,dict"`              // the run's id, as in run.json
 	Rank     int32  `parquet:"rank,dict"`                // the process's RANK, from 0

@@ -22,8 +22,8 @@ type Phantom struct {
 	// CheckedTorch is the version of torch whose predictions for this profile were compared; empty if no prediction
 	// for this profile was compared.
 	CheckedTorch string `json:"checked_torch,omitempty"`
-	// Placements are earlier runs of the same experiment with other address policies. These runs and this run give the
-	// range of the peaks.
+	// Placements are earlier runs of the same experiment with other address policies. The range of the predicted peaks
+	// covers this run and the runs in Placements.
 	Placements []Placement `json:"placements,omitempty"`
 	// Devices lists the devices on which processes held memory; absent from older runs.
 	Devices []DeviceUse `json:"devices,omitempty"`
@@ -33,8 +33,8 @@ type Phantom struct {
 	// Decisions are the unknown reads that the phantom GPU answered differently than usual, because the script had
 	// failed after the usual answer.
 	Decisions []Decision `json:"decisions,omitempty"`
-	// Collections are runs of the same experiment whose garbage collector ran at other moments. These runs and this
-	// run give the range of the peak.
+	// Collections are runs of the same experiment whose garbage collector ran at other moments. The range of the
+	// predicted peak covers this run and the runs in Collections.
 	Collections []Collection `json:"collections,omitempty"`
 }
 
@@ -81,8 +81,8 @@ func (g Garbage) Any() bool { return g.CollectedBytes > 0 || g.LeftBytes > 0 }
 
 // DeviceUse says how much memory of one device the processes of a predicted run held together.
 type DeviceUse struct {
-	// Device is the device's number in the machine, from 0. It is not torch's ordinal if CUDA_VISIBLE_DEVICES is set.
-	// If ranks were predicted in separate machines, the same number occurs in several rows.
+	// Device is the device's number in the machine, from 0. Device is not torch's ordinal if CUDA_VISIBLE_DEVICES is
+	// set. If ranks were predicted in separate machines, the same number occurs in several rows.
 	Device int `json:"device"`
 	// Processes is the largest number of processes that held memory of the device at once.
 	Processes     int   `json:"processes"`
@@ -104,8 +104,8 @@ type Placement struct {
 type Prediction struct {
 	// Complete is false if some process ended before it reported, so its reads are unknown.
 	Complete bool `json:"told"`
-	// UnknownReads are the places in the script that read values which nothing had computed, including times
-	// between CUDA events. Such reads return zeros, or slowly falling numbers for single floating-point values.
+	// UnknownReads are the places in the script that read values which nothing had computed, including times between
+	// CUDA events. An unknown read returns zeros, or slowly falling numbers for single floating-point values.
 	UnknownReads []Counted `json:"unknown_reads"`
 	// Guesses are the operators whose output got the largest possible size, since its size depends on unknown values.
 	Guesses []Counted `json:"guesses"`

@@ -89,8 +89,8 @@ func (t Table[T]) NewWriter(w io.Writer) *TableWriter[T] {
 	return t.newWriter(w, &small)
 }
 
-// NewQuickWriter begins a table on w whose writing a user waits for. Its files are an eighth larger than with
-// [Table.NewWriter], and compressed in a tenth of the time and of the memory.
+// NewQuickWriter begins a table on w whose writing a user waits for. The files of a NewQuickWriter are an eighth larger
+// than with [Table.NewWriter], and compressed in a tenth of the time and of the memory.
 func (t Table[T]) NewQuickWriter(w io.Writer) *TableWriter[T] {
 	return t.newWriter(w, &quick)
 }
@@ -260,7 +260,8 @@ func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 // readBatchRows is the smallest number of rows by which the slice of a table's rows grows while the table is read.
 const readBatchRows = 8 << 10
 
-// countRows returns the number of rows of a file. The footer states it twice, and both must agree.
+// countRows returns the number of rows of a file. The footer states the number of rows twice, and both statements must
+// agree.
 func countRows(pf *parquet.File) (n int64, err error) {
 	for i, group := range pf.Metadata().RowGroups {
 		if group.NumRows < 0 || group.NumRows > math.MaxInt64-n {

@@ -16,7 +16,7 @@ const TagsFile = "tags.json"
 // TagsSchema is the version that this package writes.
 const TagsSchema = "dpsight.tags/1"
 
-// Tags (tags.json) has the words that a user gave to a run. They are not part of the recording, and no figure depends
+// Tags (tags.json) has the words that a user gave to a run. Tags are not part of the recording, and no figure depends
 // on them.
 type Tags struct {
 	Schema string   `json:"schema"`

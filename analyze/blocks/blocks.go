@@ -11,8 +11,8 @@ import (
 const Tables = grouping.Tables | schemas.WantEvents | schemas.WantReserved | schemas.WantClock | schemas.WantSamples |
 	schemas.WantHost
 
-// A Device is one device's blocks with their context. Its columns have a row for each piece: a stretch of a block's
-// life in which it counts under one category, with one owner. Nearly all blocks are one piece. The pieces of a
+// A Device is one device's blocks with their context. A Device's columns have a row for each piece: a stretch of a
+// block's life in which it counts under one category, with one owner. Nearly all blocks are one piece. The pieces of a
 // block follow each other, and blocks are in the order of their allocation.
 type Device struct {
 	Device string
@@ -28,7 +28,8 @@ type Device struct {
 	Next      []uint8
 	Kinds     []Kind
 	Addresses []uint64
-	// Texts holds the names that Kinds refers to by index. The first text is empty and stands for an unknown name.
+	// Texts holds the names that Kinds refers to by index. The first text of Texts is empty and stands for an unknown
+	// name.
 	Texts    []string
 	Sources  map[string]string // the text of a line, by its name, if its file is available
 	Phases   []schemas.Phase   // those with events, in their order
@@ -46,8 +47,8 @@ type Device struct {
 // A Kind holds the properties that several pieces can share, so that they are stored once.
 type Kind struct {
 	Requested, Slack int64 // bytes
-	// Category is an index in [schemas.Categories]. It is the category of the Requested bytes only; Slack is a category
-	// of its own.
+	// Category is an index in [schemas.Categories]. Category is the category of the Requested bytes only; Slack is a
+	// category of its own.
 	Category                        int
 	Evidence                        schemas.Evidence
 	Module, Name, Line, Phase, Role int // places in the device's texts

@@ -163,7 +163,7 @@ func representatives(runs []*analyze.Summary, asked []string) (some []*analyze.S
 
 // differing returns the keys that distinguish runs beyond the keys already taken: each key whose value does not follow
 // from the keys before it. A clipping norm that only DP methods have follows from the method. The last keys distinguish
-// experiments that no earlier key does.
+// experiments that the earlier keys do not distinguish.
 func differing(runs []*analyze.Summary, taken []string, placed placing) []string {
 	var out []string
 	chosen, experiment := slices.Clone(taken), experimentOf(runs, placed)

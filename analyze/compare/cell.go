@@ -12,9 +12,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Cell is one experiment of a study with all its repeats: a row of a table or a bar of a figure. Its Summary comes
-// from the repeat with the median peak and shows that repeat's breakdown. Times, rates and energy are medians over all
-// repeats.
+// A Cell is one experiment of a study with all its repeats: a row of a table or a bar of a figure. A Cell's Summary
+// comes from the repeat with the median peak and shows that repeat's breakdown. Times, rates and energy are medians
+// over all repeats.
 type Cell struct {
 	analyze.Summary
 	Label  string
@@ -23,7 +23,7 @@ type Cell struct {
 	// ended well.
 	Good int
 	// PeakLow is the lowest peak among the repeats that Good describes, and PeakHigh the highest. In PeakHigh a bounded
-	// peak counts with its upper bound. Both are nil if no repeat has a peak.
+	// peak counts with its upper bound. PeakLow and PeakHigh are nil if no repeat has a peak.
 	PeakLow, PeakHigh *int64
 	// Baseline is the cell to compare with: the baseline of the same parameters, or the run that the user named.
 	// Baseline is nil if there is no such cell.

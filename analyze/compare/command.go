@@ -25,7 +25,7 @@ func argumentsDiffer(baseline, run *analyze.Summary) []Remark {
 // unaccounted returns, for each of two runs, the arguments of its command that the other lacks and that no differing
 // parameter explains. A parameter, above all the method, explains an argument by its name, as --batch-size for
 // batch_size, or by its value, as --clip ghost and --ghost for the method ghost. Python, the script's folder and the
-// length of the run do not count as arguments. Both results are nil if a command is not known.
+// length of the run do not count as arguments. unaccounted's two results are nil if a command is not known.
 func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
 	if a.Command == nil || b.Command == nil {
 		return nil, nil
@@ -56,8 +56,8 @@ func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
 	return rest(a, x, y), rest(b, y, x)
 }
 
-// ownArguments returns the words of a command from the script on. It drops the Python or launcher, and shortens the
-// script's path to its file name.
+// ownArguments returns the words of a command from the script on. ownArguments drops the Python or launcher, and
+// shortens the script's path to its file name.
 func ownArguments(s *analyze.Summary) []string {
 	words := slices.Clone(s.Command)
 	if launch.IsPython(words[0]) || launch.IsLauncher(words[0]) {

@@ -85,9 +85,9 @@ type Options struct {
 	Rows, Cols []string
 	// Each gives each run its own row, if neither rows nor columns are requested.
 	Each bool
-	// Run compares every cell with one run. Otherwise Match, a value of a row's or column's parameter, names the row
-	// or column to compare with. Without Run and Match, the baseline is the row or column that Prefer (a suite's
-	// baseline) names, else the vanilla one, else the first.
+	// Run is the run to compare every cell with. If Run is nil, Match, a value of a row's or column's parameter, names
+	// the row or column to compare with. Without Run and Match, the baseline is the row or column that Prefer (a
+	// suite's baseline) names, else the vanilla one, else the first.
 	Run    *analyze.Summary
 	Match  map[string]string
 	Prefer map[string]any

@@ -53,8 +53,8 @@ func anyHas(runs []*analyze.Summary, key, value string) bool {
 	})
 }
 
-// preferred returns the values in prefer whose keys are rows or columns, if some run has these values. Otherwise it
-// returns [pivot.firstPlace].
+// preferred returns the values in prefer whose keys are rows or columns, if some run has these values. Without such a
+// run, the function returns [pivot.firstPlace].
 func (p *pivot) preferred(runs []*analyze.Summary, prefer map[string]any) map[string]string {
 	match := map[string]string{}
 	for k, v := range prefer {
@@ -145,9 +145,9 @@ func (p *pivot) fill(runs []*analyze.Summary) {
 	}
 }
 
-// replaced returns the row or column that the row or column at is compared with. It takes the baseline's values where
-// the baseline has them, and the values of at for all other keys. Keys for which without is true have no value: plain
-// training, for example, has no grad_sample_mode.
+// replaced returns the row or column that the row or column at is compared with. replaced takes the baseline's values
+// where the baseline has them, and the values of at for all other keys. Keys for which without is true have no value:
+// plain training, for example, has no grad_sample_mode.
 func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) axisPlace {
 	out := slices.Clone(at)
 	for i, k := range a.keys {

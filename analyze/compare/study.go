@@ -13,7 +13,7 @@ import (
 // studySchema is the version of [StudyDocument].
 const studySchema = "dpsight.report/1"
 
-// Study is a set of runs compared with a baseline. It has the data that a report shows.
+// Study is a set of runs compared with a baseline. Study has the data that a report shows.
 type Study struct {
 	Runs   []analyze.Summary
 	Labels []string // how each run is shown: its cell's label, which repeats share

@@ -43,7 +43,7 @@ func (j *judgement) assessment() *Assessment {
 	return &Assessment{Level: Levels[j.level], Reasons: j.reasons}
 }
 
-// Assess returns how certain the peak allocated of a predicted run is, and why. It returns nil for other runs and
+// Assess returns how certain the peak allocated of a predicted run is, and why. Assess returns nil for other runs and
 // for runs without tables.
 //
 //   - exact expected: everything that the peak depends on was computed or modelled, on a profile and a torch whose
@@ -357,7 +357,7 @@ func names(counts []schemas.Counted) (out []string) {
 	return out
 }
 
-// Of returns how certain the peak of a predicted run is. It prefers the confidence determined when the run was read,
+// Of returns how certain the peak of a predicted run is. Of prefers the confidence determined when the run was read,
 // which exists if an older version wrote the ingest report, to the report's. Of returns nil if neither exists.
 func Of(in *schemas.Tables) *schemas.Confidence {
 	if in.Confidence != nil {

@@ -3,7 +3,7 @@ package confidence
 import "github.com/dpsight/dpsight/schemas"
 
 // GarbageRange returns the lowest and the highest peak allocated, depending on when Python's garbage collector runs.
-// own is the run's own peak. If no further runs with other collections were made, both results are own.
+// own is the run's own peak. If no further runs with other collections were made, both returned peaks are own.
 func GarbageRange(f *schemas.Phantom, status string, own int64) (low, high int64) {
 	low, high = own, own
 	for _, c := range f.Collections {

@@ -27,8 +27,8 @@ func (e *Entry) Changes() (changes []compare.CategoryDelta) {
 	return changes
 }
 
-// moved returns the bytes that autograd holds in the baseline and hooks hold in the entry. It is negative if bytes
-// moved from hooks to autograd.
+// moved returns the bytes that autograd holds in the baseline and hooks hold in the entry. The result of moved is
+// negative if bytes moved from hooks to autograd.
 func (e *Entry) moved() int64 {
 	delta := map[schemas.Category]int64{}
 	for _, c := range e.Overhead.Categories {

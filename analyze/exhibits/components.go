@@ -23,7 +23,7 @@ var expected = []schemas.Category{schemas.Parameters, schemas.OptimizerState, sc
 type Components struct {
 	Entries []Entry // those whose peaks are broken down
 	Parts   []Part  // the expected and the largest, in stacking order
-	// HeldToo are the bytes that hooks and autograd both hold. They count under activations.
+	// HeldToo are the bytes that hooks and autograd both hold. The bytes of HeldToo count under activations.
 	HeldToo []int64
 	Rest    []int64 // all other categories
 	Others  []schemas.Category

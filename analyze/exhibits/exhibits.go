@@ -293,8 +293,9 @@ func class(c *compare.Cell) int {
 	return 1
 }
 
-// Rivals reports whether the entry competes for a table's best value. It must be measured as a whole, have ended
-// well, be private, and have the physical batches of the baseline. It must not be the baseline.
+// Rivals reports whether the entry competes for a table's best value. To compete, the entry must be measured as a
+// whole, have ended well, be private, and have the physical batches of the baseline. To compete, the entry must not be
+// the baseline.
 func (e *Entry) Rivals() bool {
 	return !e.IsBaseline() && !e.NormsOnly() && e.Status == schemas.StatusOK && e.Source == schemas.Measured &&
 		!e.Bounded() && !e.Smaller()

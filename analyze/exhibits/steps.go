@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// mostStretches is the number of stretches of events that a step's timeline is reduced to. It is more than a figure can
-// show.
+// mostStretches is the number of stretches of events that a step's timeline is reduced to. mostStretches is more than a
+// figure can show.
 const mostStretches = 300
 
 // A Step is the memory of one device over the allocator events of the training step with the run's peak, or over all
@@ -95,8 +95,8 @@ func (r reader) stretch(within timeline.EventRange) *Step {
 }
 
 // Cause returns the category that a figure names at an entry's peak: the category that exceeds the baseline's by most.
-// Without such a category, Cause returns the largest one besides parameters, optimizer state, gradients and
-// activations, or "".
+// If no category exceeds the baseline's, Cause returns the largest category besides parameters, optimizer state,
+// gradients and activations, or "".
 func (s *Step) Cause(e *Entry) (cause schemas.Category) {
 	most := int64(0)
 	for _, c := range e.Changes() {

@@ -92,8 +92,8 @@ type MatrixCell struct {
 	Bytes    int64
 }
 
-// Row returns the role under which a figure shows a cell. It is "loss" for the operations of a loss, which belongs to
-// no module of the model, and empty if no role is known.
+// Row returns the role under which a figure shows a cell. The role that Row returns is "loss" for the operations of a
+// loss, which belongs to no module of the model, and empty if no role is known.
 func (c MatrixCell) Row() string {
 	switch c.Role {
 	case "other":

@@ -54,8 +54,8 @@ type Differences struct {
 	// The deltas of Stacks sum to PeakDeltaBytes too. Stacks is empty if either run has no stacks.
 	Stacks      []StackPart `json:"stacks"`
 	StepDeltaMS *float64    `json:"step_delta_ms"` // from medians; null if the two cannot be compared
-	// The deltas of Phases and PhaseResidueMS sum to StepDeltaMS. There is a residue because a median of sums is not
-	// the sum of medians.
+	// The deltas of Phases and PhaseResidueMS sum to StepDeltaMS. PhaseResidueMS need not be 0, since a median of sums
+	// is not the sum of medians.
 	Phases         []PhasePart `json:"phases"`
 	PhaseResidueMS *float64    `json:"phase_residue_ms"`
 	// The deltas of ModuleTimes, OutsideModules and ModuleResidueMS also sum to StepDeltaMS. ModuleResidueMS consists

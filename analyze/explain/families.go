@@ -18,8 +18,8 @@ type PhaseFamily struct {
 // DeltaMS returns To's time minus From's. A run that lacks the family counts as 0 ms.
 func (f *PhaseFamily) DeltaMS() float64 { return timing.OrZero(f.ToMS) - timing.OrZero(f.FromMS) }
 
-// FamiliesOf sums phases by family, in the order in which the families first come. It leaves out phases whose times
-// cannot be compared.
+// FamiliesOf sums phases by family, in the order in which the families first come. FamiliesOf leaves out phases whose
+// times cannot be compared.
 func FamiliesOf(phases []PhasePart) []PhaseFamily {
 	var out []PhaseFamily
 	for i := range phases {

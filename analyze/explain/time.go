@@ -137,8 +137,8 @@ func (t *TimePart) Add(from, to *float64, delta float64) {
 }
 
 // explainModuleTimes lists the modules that take time in either run's step, the largest difference first, and sets the
-// residue: the part of the steps' difference that no module explains. Both runs must have module times, and step times
-// on the same clock.
+// residue: the part of the steps' difference that no module explains. For explainModuleTimes, both runs must have
+// module times, and step times on the same clock.
 func (doc *Explanation) explainModuleTimes(from, to *Input) {
 	for i, d := range []*Input{from, to} {
 		if d.times != nil {

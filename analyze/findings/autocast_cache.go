@@ -21,7 +21,8 @@ func (x *evidence) autocastCache() []Finding {
 	x.of(&f, c.Bytes)
 	f.Facts = HeldFacts{Blocks: int(c.Blocks)}
 	x.line(&f, x.counted(schemas.AutocastCache))
-	// Without the cache a cast lives until its layer has used it. The next layer's cast is made only then.
+	// Without the cache a cast lives until its layer has used it. Without the cache, the next layer's cast is made only
+	// after this.
 	voids := x.held(schemas.AutocastCache, nil)
 	slices.SortFunc(voids, func(a, b memory.Void) int { return cmp.Compare(a.From, b.From) })
 	var after []memory.Void

@@ -78,8 +78,8 @@ func (x *evidence) cached() []Finding {
 	return []Finding{f}
 }
 
-// A reservedPeak is the highest reserved that events show, and its name. It is not called the peak reserved if torch's
-// counter is higher.
+// A reservedPeak is the highest reserved that events show, and its name. A reservedPeak is not called the peak reserved
+// if torch's counter is higher.
 type reservedPeak struct {
 	bytes int64
 	// spare is by how much the highest reserved exceeds the highest allocated. No change of the allocator's settings
@@ -105,8 +105,8 @@ func (x *evidence) reserved(recorded int64) reservedPeak {
 	return r
 }
 
-// savesReserved sets the upper bound by which the peak reserved would fall. It sets no saving if the peak allocated was
-// not recorded: most memory was then reserved outside the recorded steps.
+// savesReserved sets the upper bound by which the peak reserved would fall. savesReserved sets no saving if the peak
+// allocated was not recorded: most memory was then reserved outside the recorded steps.
 func (x *evidence) savesReserved(f *Finding, bytes int64) {
 	if x.run.BrokenDown() {
 		f.saves(bytes, AtMost)

@@ -133,8 +133,8 @@ func newTrial(runs []*analyze.Summary, clock string, peak func(*analyze.Summary)
 	return t
 }
 
-// fasterThan reports whether a trial's step is certainly shorter than another trial's. It returns false if the ranges
-// of their repeats overlap or, for single runs, the intervals of their steps.
+// fasterThan reports whether a trial's step is certainly shorter than another trial's. fasterThan returns false if the
+// ranges of their repeats overlap or, for single runs, the intervals of their steps.
 func (t *Trial) fasterThan(o *Trial) bool {
 	return t.Step != nil && o.Step != nil && t.Step.Median < o.Step.Median && t.Step.High < o.Step.Low
 }
@@ -207,8 +207,8 @@ func speaksFor(s *analyze.Summary, runs []*analyze.Summary, inspected []analyze.
 }
 
 // measureAgainst replaces a finding's estimated saving by the difference from runs of other methods, measured or
-// predicted as the run is. It compares with the method that has the lowest peak among the methods that avoid the
-// finding.
+// predicted as the run is. measureAgainst compares with the method that has the lowest peak among the methods that
+// avoid the finding.
 func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	if f.instead == nil || s.PeakBytes == nil || !slices.Contains(dpMethods, s.Method()) {
 		return

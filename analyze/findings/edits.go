@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// edits returns the lines of the script to change for a finding, if the source is available. These are the lines that
-// assign the variable that holds the bytes, if it is known, or else the lines that request the bytes. If the line that
-// requested most of the blocks is among these lines, edits returns only that line.
+// edits returns the lines of the script to change for a finding, if the source is available. edits returns the lines
+// that assign the variable that holds the bytes, if it is known, or else the lines that request the bytes. If the line
+// that requested most of the blocks is among the lines to change, edits returns only that line.
 func (x *evidence) edits(f *Finding) []schemas.Line {
 	out := x.candidates(f)
 	own := slices.IndexFunc(out, func(l schemas.Line) bool {

@@ -20,7 +20,7 @@ type evidence struct {
 	ledgers   *memory.Ledgers
 	notLooked []NotLooked
 
-	// The fields from p on describe the device. They are empty if the run has no breakdown.
+	// The fields from p on describe the device. The fields of evidence from p on are empty if the run has no breakdown.
 	p       identity.Place
 	grows   *growth.Growth // nil if the device's memory does not grow
 	l       *memory.Ledger

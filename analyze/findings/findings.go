@@ -44,12 +44,12 @@ type Finding struct {
 	// Share is the size as a share of Of, one of the Of… constants; null without a size.
 	Share *float64
 	Of    string
-	// Line is the line of the script that requested more of the bytes than any other line. It is nil if no line is
+	// Line is the line of the script that requested more of the bytes than any other line. Line is nil if no line is
 	// known, or if OfBlocks is false: the finding is then not about bytes of blocks.
 	Line     *LinePart
 	OfBlocks bool
 	// Phase and Module are the phase and the module that requested more than half of the bytes, and Holder is what
-	// keeps more than half. Each is empty if none has so large a part.
+	// keeps more than half. Phase, Module and Holder are each empty if none has so large a part.
 	Phase  string
 	Module *schemas.Module
 	Holder string
@@ -80,7 +80,7 @@ type Finding struct {
 	instead []string // the methods whose runs show what the change would save
 }
 
-// Highest is the highest recorded moment of a device. It is not the peak if torch's counter is higher.
+// Highest is the highest recorded moment of a device. Highest is not the peak if torch's counter is higher.
 type Highest struct {
 	At             memory.Moment
 	AllocatedBytes int64
@@ -210,10 +210,10 @@ func (f *Finding) idle() bool {
 }
 
 // byWeight sorts findings. First comes memory that an exception keeps alive, then memory that grows from step to step:
-// no allocator setting helps against these two. Then comes what ended the run, then the larger share of bytes or of a
-// step saved, then the larger share. A saving that is only an upper bound counts half. A saving of reserved memory,
-// which torch can still use, also counts half. A saving of library workspaces counts a tenth, since a larger batch or
-// model does not enlarge workspaces.
+// no allocator setting helps against these two. Next come findings about what ended the run. The remaining findings are
+// sorted by the share of bytes or of a step that they save, then by their share. In byWeight, a saving that is only an
+// upper bound counts half. In byWeight, a saving of reserved memory, which torch can still use, also counts half. In
+// byWeight, a saving of library workspaces counts a tenth, since a larger batch or model does not enlarge workspaces.
 func byWeight(s *analyze.Summary) func(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
 		if failed, is := f.Facts.(OOMFacts); is && failed.Request.Fatal {

@@ -28,8 +28,8 @@ type GrowthFacts struct {
 	// Categories and Modules are the largest parts of the growth: by how much categories grew, and how much of the
 	// blocks made meanwhile belongs to modules.
 	Categories, Modules []NamedBytes
-	// BaseBytes are the bytes that views keep, and ViewBytes the part that the views show. Both are 0 unless most of
-	// the growth is kept by views.
+	// BaseBytes are the bytes that views keep, and ViewBytes the part that the views show. BaseBytes and ViewBytes are
+	// 0 unless most of the growth is kept by views.
 	BaseBytes, ViewBytes int64
 	// Devices is how many devices of the run were checked, and Alike how many other devices grow in the same way and by
 	// no more. Elsewhere is true if the growing device is not the one with the highest peak.
@@ -56,9 +56,9 @@ type NamedBytes struct {
 	Bytes int64
 }
 
-// growth reports memory that every step, or pass, leaves behind, on each device of the run. One rank may keep what the
-// other ranks free, and that rank's peak need not be the highest. Devices that grow by the same line of the script give
-// one finding, about the device that grows most.
+// growth reports memory that every step, or pass, leaves behind, on each device of the run. One rank may keep memory
+// that the other ranks free, and the peak of the rank that keeps it need not be the highest. Devices that grow by the
+// same line of the script give one finding, about the device that grows most.
 func (x *evidence) growth() []Finding {
 	out := x.growthHere()
 	devices := x.run.Breakdown.Devices
@@ -149,8 +149,9 @@ func (x *evidence) growthHere() []Finding {
 	return []Finding{f}
 }
 
-// throughGradients reports whether the gradients have a graph (create_graph). It tells so if backward makes a large
-// part of the growth that is neither gradients of parameters nor gradients that autograd frees as it proceeds.
+// throughGradients reports whether the gradients have a graph (create_graph). throughGradients returns true if backward
+// makes a large part of the growth that is neither gradients of parameters nor gradients that autograd frees as it
+// proceeds.
 func (x *evidence) throughGradients(g *growth.Growth) bool {
 	var made int64
 	for i, a := range x.l.Allocs {

@@ -92,8 +92,8 @@ func (x *evidence) rootRuns() map[string]memory.Span {
 }
 
 // blockRoots returns the root that each block belongs to as a parameter, a gradient or state; "" for other blocks. A
-// model that had not run when its parameters were named may carry another model's name. Then blocks of both models
-// share a name. The name's span covers the calls of both models, from the first call of either to the last.
+// model that had not run when its parameters were named may carry another model's name. If so, blocks of both models
+// share a name. The span of a shared name covers the calls of both models, from the first call of either to the last.
 func (x *evidence) blockRoots(runs map[string]memory.Span) []string {
 	roots, alive := make([]string, len(x.l.Allocs)), map[string]int{} // number of blocks with a name at the peak
 	named, shared := map[string]bool{}, map[string]bool{}

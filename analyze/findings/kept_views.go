@@ -15,7 +15,8 @@ type ViewFacts struct {
 }
 
 // keptViews looks for blocks that only views keep, where the views show only a part of the block: a copy of that part
-// would let the block be freed. If such blocks add up from step to step, the check for growth reports them instead.
+// would let the block be freed. If blocks that only views keep add up from step to step, the check for growth reports
+// them instead.
 func (x *evidence) keptViews() []Finding {
 	if x.grows != nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// NotConservedFacts are the facts of a [NotConserved] finding. Its bytes are the residue.
+// NotConservedFacts are the facts of a [NotConserved] finding. The bytes of a NotConserved finding are the residue.
 type NotConservedFacts struct{ Conservation *memory.Conservation }
 
 // notConserved reports a recording for which replayed bytes differ from torch's counters.

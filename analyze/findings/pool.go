@@ -18,8 +18,8 @@ type Experiment struct {
 	Findings []Pooled
 }
 
-// Pooled is a finding that some of an experiment's repeats have. Its figures come from the representing run if that has
-// the finding, else from the first repeat that has it.
+// Pooled is a finding that some of an experiment's repeats have. The figures of a Pooled come from the representing run
+// if that has the finding, else from the first repeat that has it.
 type Pooled struct {
 	Finding
 	RunID     string
@@ -98,8 +98,9 @@ func (f *Finding) size() *float64 {
 	return compare.Whole(f.Bytes)
 }
 
-// repeatsOf returns, for the id of each run that ended well, all runs of its experiment that ended well. Their findings
-// are pooled. A bare run that no suite asked for is not pooled, since somebody made it to look at it alone.
+// repeatsOf returns, for the id of each run that ended well, all runs of its experiment that ended well. The findings
+// of all runs of one experiment are pooled. A bare run that no suite asked for is not pooled, since somebody made it to
+// look at it alone.
 func repeatsOf(all []analyze.Summary) map[string][]*analyze.Summary {
 	var good []*analyze.Summary
 	for i := range all {

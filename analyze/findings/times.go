@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// BesideFacts are the facts of an [OtherProcess] finding. They compare the timed steps in which another process was on
-// the GPU with the other sampled steps.
+// BesideFacts are the facts of an [OtherProcess] finding. BesideFacts compare the timed steps in which another process
+// was on the GPU with the other sampled steps.
 type BesideFacts struct {
 	Steps, Sampled int
 	Clock          string

@@ -28,8 +28,8 @@ const (
 	IdleUnneeded Idle = "unneeded" // the metric is within its threshold, or not compared
 )
 
-// acknowledge lets exceeded metrics pass if an acknowledgement in the baseline covers them on the day of the check. It
-// returns the acknowledgements that have no effect.
+// acknowledge lets exceeded metrics pass if an acknowledgement in the baseline covers them on the day of the check.
+// acknowledge returns the acknowledgements that have no effect.
 func (x *Experiment) acknowledge(list []schemas.Acknowledgement, today string) (idle []Acknowledged) {
 	for _, a := range list {
 		why := IdleUnneeded

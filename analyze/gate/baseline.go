@@ -13,9 +13,9 @@ import (
 
 // BaselineOf reduces runs to one entry for each experiment, sorted by name and parameters. The result is the document
 // that --write-baseline writes, and a check compares two such documents. Repeats of an experiment are runs of one key
-// or, without a suite, of one name, parameters and command. They may have run on different versions, since a check
-// should show the effect of a new torch or another commit. Measured and predicted runs are different experiments, since
-// their figures have no common median, and so are predictions for different devices.
+// or, without a suite, of one name, parameters and command. Repeats of an experiment may have run on different
+// versions, since a check should show the effect of a new torch or another commit. Measured and predicted runs are
+// different experiments, since their figures have no common median, and so are predictions for different devices.
 func BaselineOf(runs []analyze.Summary, version string) schemas.Baseline {
 	doc := schemas.Baseline{Version: version, Experiments: []schemas.BaselineExperiment{}}
 	for _, g := range groupsOf(runs) {

@@ -41,9 +41,9 @@ func expand(thresholds []Threshold, base, now *schemas.BaselineExperiment, names
 }
 
 // before reports whether a threshold takes precedence over another threshold on the same metric. The command line comes
-// before the file. Then a threshold for an experiment's name comes before one for a glob, and a glob comes before a
-// threshold for all experiments. The same order holds for names of categories and phases. Of otherwise equal
-// thresholds, the one given last wins.
+// before the file. If both come from the same place, a threshold for an experiment's name comes before a threshold for
+// a glob, and a glob comes before a threshold for all experiments. A threshold for the name of a category or phase also
+// comes before a threshold for a glob. Of otherwise equal thresholds, the one given last wins.
 func (h *held) before(o *held) bool {
 	file := func(place string) int { return min(1, len(place)) }
 	return cmp.Or(cmp.Compare(file(o.Place), file(h.Place)), cmp.Compare(exactness(h.Experiment), exactness(o.Experiment)),

@@ -234,8 +234,8 @@ func goneExperiment(b *schemas.BaselineExperiment, label string, o *Options) Exp
 	return x
 }
 
-// described returns an experiment without comparisons. Its name and other facts come from the runs, or from the
-// baseline if there are no runs.
+// described returns an experiment without comparisons. The experiment's name and other facts come from the runs, or
+// from the baseline if there are no runs.
 func described(now, base *schemas.BaselineExperiment) Experiment {
 	x := Experiment{Comparisons: []Comparison{}}
 	e := now

@@ -9,11 +9,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// MatchExperiments pairs the experiments of a baseline with the experiments of runs, and returns their indexes. Their
-// content decides, not their order. MatchExperiments tries, in turn: the suite's key; name, parameters and command;
-// name and parameters; parameters under another name; the name, if all parameters that both have agree (a later dpsight
-// records more of them). A pair must be the only possible pair at its level. At each level, experiments that were both
-// measured, or both predicted, are paired first.
+// MatchExperiments pairs the experiments of a baseline with the experiments of runs, and returns their indexes. The
+// experiments' content decides, not their order. MatchExperiments tries, in turn: the suite's key; name, parameters and
+// command; name and parameters; parameters under another name; the name, if all parameters that both have agree (a
+// later dpsight records more of them). A pair must be the only possible pair at its level. At each level, experiments
+// that were both measured, or both predicted, are paired first.
 func MatchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int]int {
 	pairs, taken := map[int]int{}, map[int]bool{}
 	ours, theirs := Contents(now), Contents(base)
@@ -212,7 +212,7 @@ func ExperimentLabels(list []schemas.BaselineExperiment) []string {
 }
 
 // tellNamesakes sets DiffersIn of a missing experiment and of a new experiment with the same name: the parameters or
-// arguments in which the two differ. Without it, a check would list the same name twice and explain nothing.
+// arguments in which the two differ. Without DiffersIn, a check would list the same name twice and explain nothing.
 func tellNamesakes(list []Experiment) {
 	for i := range list {
 		was := &list[i]

@@ -39,8 +39,8 @@ const (
 )
 
 // incomparable returns why two values cannot be compared, and whether that fails the check. A value of memory that the
-// baseline has must also be known for the run, by the same rules. A table that the value needs must exist. Otherwise a
-// check would pass without having seen the value.
+// baseline has must also be known for the run, by the same rules. A table that the value needs must exist. Without the
+// table, a check would pass without having seen the value.
 func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, before, after *float64) (reason *Reason,
 	fault bool) {
 	memory := m.Name == compare.MetricPeak || m.Name == compare.MetricReserved || m.Name == compare.MetricCategory ||

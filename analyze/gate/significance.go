@@ -9,8 +9,8 @@ import (
 const significant = 0.05
 
 // insignificant returns the reason why times above their threshold may be chance: a rank test finds no difference from
-// the baseline's times. It returns nil if the test finds a difference, or if there are so few runs that the test could
-// not find one. In both cases the threshold alone decides.
+// the baseline's times. insignificant returns nil if the test finds a difference, or if there are so few runs that the
+// test could not find one. If insignificant returns nil, the threshold alone decides.
 func insignificant(base, now []float64) *Reason {
 	if 1/mathx.Choose(len(base)+len(now), len(base)) >= significant {
 		return nil

@@ -16,7 +16,8 @@ const (
 	StateNewlyFailing  = "newly failing"  // the experiment ended well in the baseline and does not now; fails
 	StateNewlyOOM      = "newly OOM"      // the experiment ended well in the baseline and now runs out of memory; fails
 	StateNew           = "new"            // the baseline lacks the experiment
-	// StateGone: the baseline has the experiment, and no run belongs to it. It fails unless the check is partial.
+	// StateGone: the baseline has the experiment, and no run belongs to it. An experiment with StateGone fails unless
+	// the check is partial.
 	StateGone = "gone"
 )
 

@@ -119,8 +119,8 @@ func newThreshold(name, experiment, ratio string) (Threshold, error) {
 	return Threshold{Metric: metric, Experiment: experiment, Ratio: r, Text: ratio}, nil
 }
 
-// parseMetric is [compare.ParseMetric] for the metrics that a threshold can limit. It also accepts a glob in the place
-// of a category.
+// parseMetric is [compare.ParseMetric] for the metrics that a threshold can limit. parseMetric also accepts a glob in
+// the place of a category.
 func parseMetric(s string) (compare.Metric, error) {
 	name, of, _ := strings.Cut(s, ":")
 	if name == compare.MetricCategory && isGlob(of) {
@@ -151,7 +151,7 @@ func percentOver(r *big.Rat) string {
 
 // CheckNames returns an error if a threshold names a phase or an experiment that neither the baseline nor the runs
 // have. A mistyped name would match nothing, and the check would pass. If neither the baseline nor the runs have
-// phases, CheckNames accepts any phase. A file's threshold may name experiments that are in neither, since a check may
+// phases, CheckNames accepts any phase. A file's threshold may name experiments that neither has, since a check may
 // leave some out.
 func CheckNames(thresholds []Threshold, baseline schemas.Baseline, runs []analyze.Summary) error {
 	phases, experiments := map[string]bool{}, map[string]bool{}

@@ -109,7 +109,7 @@ type DeviceBy struct {
 
 // ByRow has the bytes with one value of a dimension. Each byte is in exactly one row.
 type ByRow struct {
-	// Key is the value. It is null if the value is unknown, and for merged rows. [schemas.SharedByModules] and
+	// Key is the value. Key is null if the value is unknown, and for merged rows. [schemas.SharedByModules] and
 	// [NotAnActivation] stand for blocks that certainly have no value.
 	Key    *string `json:"key"`
 	Source string  `json:"source,omitempty"` // the text of the line, in a row by line whose file is available

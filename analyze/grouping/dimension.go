@@ -191,7 +191,7 @@ func (k *Keyer) Key(a *schemas.Allocation, category int, m *schemas.Module, o *s
 	return dimensionKey{Text: k.path(m, k.By.Depth)}
 }
 
-// path returns the first depth names of a module's path. It is folded if By asks for that.
+// path returns the first depth names of a module's path. The path is folded if By asks for that.
 func (k *Keyer) path(m *schemas.Module, depth int) string {
 	if path := ModulePath(m, depth); !k.By.Fold {
 		return path
@@ -290,7 +290,7 @@ func sizeWords(n int) (number, unit string) {
 // Numbered reports whether a module's path contains no name: a number alone says nothing in a sentence.
 func Numbered(path string) bool { return strings.Trim(path, "0123456789.") == "" }
 
-// ModuleWords returns a module's name for sentences. It adds the class if the path is only a number, as in an
+// ModuleWords returns a module's name for sentences. ModuleWords adds the class if the path is only a number, as in an
 // nn.Sequential.
 func ModuleWords(m *schemas.Module) string {
 	if path := ModulePath(m, 0); !Numbered(path) {

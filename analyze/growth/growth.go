@@ -230,9 +230,9 @@ func (g *Growth) Bytes() int64 { return g.Last.Bytes - g.First.Bytes }
 // Steps returns over how many steps, or passes, the growth was added.
 func (g *Growth) Steps() int64 { return g.Last.At - g.First.At }
 
-// kept sets GivenBack and reports whether the growth matters. It does if the memory was not given back, or if much of
-// it is live at the peak: an evaluation that holds its outputs only until it ends does not raise a peak at another
-// moment.
+// kept sets GivenBack and reports whether the growth matters. The growth matters if the memory was not given back, or
+// if much of it is live at the peak: an evaluation that holds its outputs only until it ends does not raise a peak at
+// another moment.
 func (f *finder) kept(g *Growth) bool {
 	events := int64(0)
 	if v := identity.Verdict(f.in, f.p); v != nil {
@@ -288,7 +288,7 @@ func (f *finder) lows(spans []span) []Low {
 }
 
 // exhaustion computes the step from which the growing lows leave no room for the largest difference between a step's
-// highest and lowest. It returns nil if the bounds of the slope are too wide.
+// highest and lowest. exhaustion returns nil if the bounds of the slope are too wide.
 func (f *finder) exhaustion(t *Trend, lows []Low) *Exhaustion {
 	limit := f.limit()
 	if limit == 0 || t.SlopeLow <= 0 || t.SlopeHigh > 2*t.SlopeLow {

@@ -17,7 +17,7 @@ const (
 	alpha = 0.001
 	parts = 8 // the number of equal parts of a series that show whether the growth is spread over all of it
 	// risingParts is how many of the rises from part to part must be at least a quarter of the average rise. The last
-	// rise must be so large in any case, because otherwise the growth has ended.
+	// rise must in any case be at least a quarter of the average rise, because otherwise the growth has ended.
 	risingParts = 5
 	partOfRise  = 4
 	// jump limits by how much a low may exceed the low before it: this many times the median growth per step. A larger
@@ -62,7 +62,7 @@ func trendOf(lows []Low, looks int) *Trend {
 }
 
 // isHigh reports whether no earlier low lies far above the beginning of the trend: none exceeds its first low by more
-// than a quarter of its rise. This excludes the last tooth of a sawtooth.
+// than a quarter of its rise. isHigh is false for the last tooth of a sawtooth.
 func (t *Trend) isHigh(before []Low) bool {
 	return !slices.ContainsFunc(before, func(l Low) bool {
 		return l.Bytes > t.First.Bytes+(t.Last.Bytes-t.First.Bytes)/partOfRise
@@ -96,7 +96,7 @@ func steadyTrend(lows []Low, alpha float64) *Trend {
 	if t.Slope <= 0 || t.Last.Bytes <= t.First.Bytes {
 		return nil
 	}
-	// The bounds are two slopes on both sides of the median slope. Their distance from the median in rank is the
+	// The bounds are two slopes on both sides of the median slope. The bounds' distance from the median in rank is the
 	// distance by which the score of lows in random order varies (Sen 1968).
 	away := z95 * math.Sqrt(float64(n*(n-1)*(2*n+5))/18) / 2
 	half := float64(len(all)-1) / 2

@@ -24,8 +24,8 @@ func (o *Origin) Key() string { return revision(o.Git) + "\x01" + o.beside }
 // CodeKey is [Origin.Key] without the revision, which does not matter between two runs whose code is known.
 func (o *Origin) CodeKey() string { return o.beside }
 
-// digest computes the digests that comparisons of origins use. It runs once for each origin, since many runs share an
-// origin.
+// digest computes the digests that comparisons of origins use. digest runs once for each origin, since many runs share
+// an origin.
 func (o *Origin) digest() { o.beside, o.modules = o.text(), contents(o.Code) }
 
 // text returns a digest of all parts of the origin except the revision.

@@ -92,8 +92,8 @@ func (id *Identity) Method() string { m, _ := id.Params["method"].(string); retu
 // MethodNormOnly is [schemas.MethodNormOnly].
 const MethodNormOnly = schemas.MethodNormOnly
 
-// NormsOnly reports whether the run computes per-sample norms and does nothing with the norms. Such a run is not
-// private.
+// NormsOnly reports whether the run computes per-sample norms and does nothing with the norms. A run that only computes
+// norms is not private.
 func (id *Identity) NormsOnly() bool { return id.Method() == MethodNormOnly }
 
 // SortedKeys returns the keys of all maps, sorted and without duplicates.
@@ -110,8 +110,8 @@ func SortedKeys[V any](maps ...map[string]V) []string {
 
 const MethodVanilla = "vanilla"
 
-// LengthParams are the parameters that set how long an experiment runs and how it begins. They do not change what a
-// training step computes or needs.
+// LengthParams are the parameters that set how long an experiment runs and how it begins. LengthParams do not change
+// what a training step computes or needs.
 var LengthParams = []string{"num_iter", "warmup_iter", "seed"}
 
 // BuiltinModule is the Python module that runs the built-in experiments. The parameters of a built-in experiment say

@@ -2,7 +2,7 @@ package identity
 
 import "github.com/dpsight/dpsight/schemas"
 
-// Kept is what a kept summary stores of a run's identity besides the fields that JSON documents show. It has only
+// Kept is what a kept summary stores of a run's identity besides the fields that JSON documents show. Kept has only
 // values that differ from run to run.
 type Kept struct {
 	Rules   *int         `json:"rules,omitempty"`

@@ -88,8 +88,8 @@ type Apart struct {
 // for both runs.
 func (o *Origin) Differs(p *Origin) []Apart { return o.differs(p, o.Complete && p.Complete) }
 
-// DiffersBeside is [Origin.Differs] for runs of different experiments. It ignores modules that only one of the runs
-// imported.
+// DiffersBeside is [Origin.Differs] for runs of different experiments. DiffersBeside ignores modules that only one of
+// the runs imported.
 func (o *Origin) DiffersBeside(p *Origin) []Apart { return o.differs(p, false) }
 
 // differs lists the parts in which two origins differ. If whole is true, it compares all files of both runs, otherwise
@@ -147,14 +147,15 @@ func (o *Origin) Agent() *string { return OrNull(o.agent) }
 // CodeKnown reports whether the contents of all files that the run executed are known.
 func (o *Origin) CodeKnown() bool { return o.Code != nil && o.Code.Digest != nil }
 
-// SameCode reports whether two runs executed the same code. It returns false if the code of either run is not known.
+// SameCode reports whether two runs executed the same code. SameCode returns false if the code of either run is not
+// known.
 func (o *Origin) SameCode(p *Origin) bool {
 	files, known := o.files(p, o.Complete && p.Complete)
 	return known && len(files) == 0
 }
 
-// Revisions returns the revisions of two runs if their code is the same and their revisions differ. Otherwise it
-// returns two empty strings.
+// Revisions returns the revisions of two runs if their code is the same and their revisions differ. In all other cases
+// Revisions returns two empty strings.
 func (o *Origin) Revisions(p *Origin) (this, that string) {
 	if a, b := revision(o.Git), revision(p.Git); a != b && a != "" && b != "" && o.SameCode(p) {
 		return a, b
@@ -163,7 +164,7 @@ func (o *Origin) Revisions(p *Origin) (this, that string) {
 }
 
 // Versions returns the dpsight versions of two runs if the versions differ although the recording code and the rules
-// are the same. Otherwise it returns two empty strings.
+// are the same. In all other cases Versions returns two empty strings.
 func (o *Origin) Versions(p *Origin) (this, that string) {
 	if o.version != p.version && o.agent != "" && o.agent == p.agent && o.phantom == p.phantom {
 		return o.version, p.version

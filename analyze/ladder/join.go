@@ -92,7 +92,7 @@ func newAllocator(in *schemas.Tables, p identity.Place, l *memory.Ledger) *alloc
 }
 
 // recorded reports whether the events around a time are in the journal. The journal has the events of set-up, and of
-// each step that says so. It has events after the last step if every step was recorded.
+// each step that says so. The journal has events after the last step if every step was recorded.
 func (d *allocator) recorded(ns int64) bool {
 	if len(d.clock) == 0 || d.levels == nil {
 		return false
@@ -136,8 +136,8 @@ func (d *allocator) heldAfter(seq int64) int64 {
 	return d.held[max(i-1, 0)].Bytes
 }
 
-// settled reports whether no segment came or went near a time. Otherwise it is unknown whether NVML counted the segment
-// then.
+// settled reports whether no segment came or went near a time. If a segment came or went near that time, it is unknown
+// whether NVML counted it.
 func (d *allocator) settled(ns int64) bool {
 	within := func(times []int64, from, to int64) bool { // (from, to]
 		i := sort.Search(len(times), func(i int) bool { return times[i] > from })
@@ -307,8 +307,8 @@ func (g *gpu) nearest(ns int64) (before, after *reading) {
 }
 
 // uncharged returns how many bytes the GPU has in use beyond those that NVML charges to the run's processes. The two
-// figures come from separate calls of NVML, so uncharged needs a sample whose neighbours have the same bytes in use. It
-// takes the nearest such sample with the same number of other processes.
+// figures come from separate calls of NVML, so uncharged needs a sample whose neighbours have the same bytes in use.
+// uncharged takes the nearest such sample with the same number of other processes.
 func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
 	for i, s := range g.samples {
 		if s.ProcessBytes == nil || *s.ProcessBytes <= 0 || s.OtherProcesses != at.OtherProcesses || i == 0 ||

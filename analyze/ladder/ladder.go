@@ -50,7 +50,7 @@ type GPULadder struct {
 	Devices    []Device `json:"devices"`
 	Moments    []Moment `json:"moments"`
 	// OutsideTorch lists the bytes that the GPU had in use beyond those that torch reserved, at each change while
-	// events were recorded. They change, for example, when CUDA loads a module at its first call.
+	// events were recorded. The bytes outside torch change, for example, when CUDA loads a module at its first call.
 	OutsideTorch []OutsideTorch `json:"outside_torch"`
 }
 
@@ -89,13 +89,13 @@ type Moment struct {
 	Device *string `json:"device"` // whose allocator peak this is; null at a peak of device used
 	Rank   *int32  `json:"rank"`
 	TimeNS *int64  `json:"time_ns"` // Unix; null where no clock says
-	// Event is the last event before the moment. It is null in steps that were not recorded, and for a GPU with several
-	// devices.
+	// Event is the last event before the moment. Event is null in steps that were not recorded, and for a GPU with
+	// several devices.
 	Event *int64  `json:"event"`
 	Step  *int64  `json:"step"`
 	Phase *string `json:"phase"`
-	// SampleOffsetNS is the time of the NVML sample from which the rungs outside torch come, minus TimeNS. It is 0 at
-	// the device's peak.
+	// SampleOffsetNS is the time of the NVML sample from which the rungs outside torch come, minus TimeNS.
+	// SampleOffsetNS is 0 at the device's peak.
 	SampleOffsetNS *int64 `json:"sample_offset_ns"`
 	// MemoryAPI is the version of NVML's memory query, 1 or 2. In version 2, device used excludes the driver's reserve:
 	// total = used + DriverReserveBytes + free.

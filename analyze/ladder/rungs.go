@@ -51,8 +51,8 @@ func (m *Moment) divide(g *gpu, r *reading) {
 }
 
 // recordedPeak returns the ladder at the highest sample of device used at which the events show the state of the
-// allocators. It returns nil if there is none. Of equally high samples it takes the one with the most allocated, as at
-// the device's peak.
+// allocators. recordedPeak returns nil if there is no such sample. Of equally high samples it takes the one with the
+// most allocated, as at the device's peak.
 func (g *gpu) recordedPeak() *Moment {
 	var best reading
 	most := int64(-1)

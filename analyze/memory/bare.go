@@ -36,7 +36,7 @@ func UntaggedStep(in *schemas.Tables, p identity.Place, step int64) *Untagged {
 }
 
 // untaggedRemark returns a remark for a moment in a step without tags: how many bytes are known only by phase, and
-// which moment to look at instead. It returns nil for any other moment.
+// which moment to look at instead. untaggedRemark returns nil for any other moment.
 func untaggedRemark(in *schemas.Tables, p identity.Place, d *DeviceBreakdown) *Remark {
 	u := UntaggedAt(in, p, d.At)
 	if u == nil {

@@ -97,8 +97,8 @@ type CategoryBytes struct {
 // Evidence divides bytes by how their categories are known. The parts of an Evidence sum to the bytes.
 type Evidence struct {
 	TaggedBytes int64 `json:"tagged_bytes"` // a tag proves the category
-	// LifetimeBytes are known by a rule on allocation and free. They include slack, which follows from the blocks'
-	// sizes.
+	// LifetimeBytes are known by a rule on allocation and free. LifetimeBytes include slack, which follows from the
+	// blocks' sizes.
 	LifetimeBytes  int64 `json:"lifetime_bytes"`
 	StackBytes     int64 `json:"stack_bytes,omitempty"` // by a rule on the stack, in imported snapshots only
 	PhaseOnlyBytes int64 `json:"phase_only_bytes"`      // only the phase of birth is known
@@ -134,7 +134,7 @@ type Conservation struct {
 	ResidueBytes  int64  `json:"residue_bytes"`
 	AmbiguousTags int64  `json:"ambiguous_tags"`
 	Reason        string `json:"reason"` // ingest's reason; report's own if Sum is set
-	// Sum is the sum of the categories and Replayed what the sum should be. Both are nil if they agree.
+	// Sum is the sum of the categories and Replayed what the sum should be. Sum and Replayed are nil if they agree.
 	Sum, Replayed *int64 `json:"-"`
 	// PeakLowBytes and PeakHighBytes are the bounds of the device's peak, null unless the verdict is bounded. OpenBytes
 	// is how many more bytes of slack may have been allocated at the breakdown's moment.

@@ -191,8 +191,8 @@ func diedOf(in *schemas.Tables) *FailedRequest {
 	return nil
 }
 
-// Nth returns the number, from 1, of the report's i-th failed request among the requests of the same device. It is the
-// N of --at oom=N.
+// Nth returns the number, from 1, of the report's i-th failed request among the requests of the same device. The number
+// that Nth returns is the N of --at oom=N.
 func Nth(in *schemas.Tables, i int) (n int64) {
 	o := &in.Report.OOMs[i]
 	for _, x := range in.Report.OOMs[:i+1] {
@@ -230,8 +230,8 @@ func (r *FailedRequest) BesideTensors() int64 {
 // driver keeps between 0.4 (H200) and 3 (T4) per cent for itself.
 const leastWhole = 97
 
-// WholeDevice reports whether a limit is the memory of a whole device, and not a limit that the script has set. It
-// returns false if no device's memory is known.
+// WholeDevice reports whether a limit is the memory of a whole device, and not a limit that the script has set.
+// WholeDevice returns false if no device's memory is known.
 func WholeDevice(in *schemas.Tables, limit int64) bool {
 	return slices.ContainsFunc(in.Manifest.GPUs, func(g schemas.GPU) bool {
 		if in.Manifest.Source == schemas.Predicted { // torch's own figure
@@ -270,8 +270,8 @@ func FailureAt(in *schemas.Tables, p identity.Place, n int64) (ResolvedMoment, e
 	return ResolvedMoment{}, fmt.Errorf("%s ran out of memory %d times, not %d times", p, seen, n)
 }
 
-// noFailure returns the error for a device without a known failed request. Its words depend on whether failed requests
-// were recorded at all.
+// noFailure returns the error for a device without a known failed request. The words of noFailure's error depend on
+// whether failed requests were recorded at all.
 func noFailure(in *schemas.Tables, p identity.Place) error {
 	switch {
 	case in.Report.FailuresUnread(in.Manifest):

@@ -24,10 +24,10 @@ type KeptGradients struct {
 	FreedPeakBytes int64
 }
 
-// CostOfKeptGradients replays the run without gradients that zero_grad keeps. It returns nil if the recording does not
-// say when gradients were written, as in steps without tags. It also returns nil if only a step without tags reached
-// the peak, such as a larger batch of Poisson sampling. In the replay, a gradient that autograd writes in place takes
-// its bytes again from that write on.
+// CostOfKeptGradients replays the run without gradients that zero_grad keeps. CostOfKeptGradients returns nil if the
+// recording does not say when gradients were written, as in steps without tags. CostOfKeptGradients also returns nil if
+// only a step without tags reached the peak, such as a larger batch of Poisson sampling. In the replay, a gradient that
+// autograd writes in place takes its bytes again from that write on.
 func CostOfKeptGradients(in *schemas.Tables, p identity.Place, l *Ledger, peak int64) *KeptGradients {
 	spans := TaggedSpans(in, p)
 	if len(spans) == 0 {
@@ -90,10 +90,10 @@ func HighestWithout(changes []Change, voids []Void, spans []Span) (highest int64
 // A Span is the events after From, up to and including To.
 type Span struct{ From, To int64 }
 
-// TaggedSpans returns the stretches of events in which every gradient is known. They cover each step with tags whose
-// previous step has tags too, from the end of the previous step. Before the run's first step there are no gradients, so
-// the first step's span begins with the recording. Gradients of a step without tags are unknown, so the step after it
-// is not covered.
+// TaggedSpans returns the stretches of events in which every gradient is known. The spans of TaggedSpans cover each
+// step with tags whose previous step has tags too, from the end of the previous step. Before the run's first step there
+// are no gradients, so the first step's span begins with the recording. Gradients of a step without tags are unknown,
+// so the step after it is not covered.
 func TaggedSpans(in *schemas.Tables, p identity.Place) []Span {
 	var all []*schemas.Step
 	for i := range in.Steps {

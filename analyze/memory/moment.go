@@ -78,8 +78,8 @@ func NoStep(in *schemas.Tables, p identity.Place, step int64, phases []int64) er
 	return err
 }
 
-// phaseMoment returns the highest moment of a phase. Its step and phase come from the phase's row. If no event of the
-// phase is as high as the state in which the phase began, the moment is the last event before the phase.
+// phaseMoment returns the highest moment of a phase. The moment's step and phase come from the phase's row. If no event
+// of the phase is as high as the state in which the phase began, the moment is the last event before the phase.
 func phaseMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, error) {
 	var best, unknown *schemas.Phase
 	steps, phases, known := map[int64]bool{}, map[string]bool{}, PhasesWithBytes(in)
@@ -144,9 +144,9 @@ func MomentOf(in *schemas.Tables, p identity.Place, seq int64) Moment {
 	return m
 }
 
-// PhaseOf returns the step and phase of event seq. Both are nil outside steps and phases, and for a file that dpsight
-// did not record, which has no marks. The results are copies: a pointer into a table would keep the whole table as long
-// as a [analyze.Summary] lives.
+// PhaseOf returns the step and phase of event seq. The step and phase that PhaseOf returns are nil outside steps and
+// phases, and for a file that dpsight did not record, which has no marks. The results are copies: a pointer into a
+// table would keep the whole table as long as a [analyze.Summary] lives.
 func PhaseOf(in *schemas.Tables, p identity.Place, seq int64) (step *int64, phase *string) {
 	for i := range in.Phases {
 		f := &in.Phases[i]

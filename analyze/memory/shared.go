@@ -16,7 +16,7 @@ type SharedActivation struct {
 	SharedBytes   int64 `json:"shared_bytes"`
 	AutogradBytes int64 `json:"autograd_bytes"`
 	// ExtraBytes are the bytes that only hooks hold, HeldBytes - SharedBytes. Without the hooks these bytes would be
-	// free. They are no extra cost if the method makes autograd save less, as book-keeping does; see
+	// free. ExtraBytes are no extra cost if the method makes autograd save less, as book-keeping does; see
 	// [compare.HooksInsteadOfAutograd].
 	ExtraBytes int64 `json:"extra_bytes"`
 }

@@ -79,8 +79,8 @@ type Prediction struct {
 	Measured  *int64   `json:"measured"`
 	Predicted *int64   `json:"predicted"`
 	Error     *float64 `json:"error"` // of the measured: -0.01 is a prediction one percent too low
-	// MeasuredHigh and PredictedHigh are the upper bounds of a bounded figure, which has no error. Both are null
-	// otherwise.
+	// MeasuredHigh and PredictedHigh are the upper bounds of a bounded figure, which has no error. MeasuredHigh and
+	// PredictedHigh are null for a figure that is not bounded.
 	MeasuredHigh  *int64 `json:"measured_high,omitempty"`
 	PredictedHigh *int64 `json:"predicted_high,omitempty"`
 }

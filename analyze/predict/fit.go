@@ -51,9 +51,9 @@ type FitRun struct {
 	Run   PredictionRun
 }
 
-// NewFitRun reduces the run of a probe. It needs all tables, with detail. A run fits only if none of its requests
-// failed: a script that caught a failed request went on with less memory. A request that failed at a limit set by the
-// script does not count, since it says nothing about the device.
+// NewFitRun reduces the run of a probe. NewFitRun needs all tables, with detail. A run fits only if none of its
+// requests failed: a script that caught a failed request went on with less memory. A request that failed at a limit set
+// by the script does not count, since it says nothing about the device.
 func NewFitRun(in schemas.Tables) FitRun {
 	r := FitRun{Run: Predict(in)}
 	if p := &r.Run; p.Fits != nil && *p.Fits && slices.ContainsFunc(p.Survived, func(o schemas.OOM) bool {
@@ -87,7 +87,8 @@ type FitCell struct {
 	// larger than the batch.
 	Top     bool   `json:"top,omitempty"`
 	Outcome string `json:"outcome"`
-	// Largest is the highest tried value that fits, null if none fits. The next fields are the peaks at this value.
+	// Largest is the highest tried value that fits, null if none fits. The fields after Largest are the peaks at the
+	// value Largest.
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
@@ -109,8 +110,8 @@ type FitCell struct {
 // FitMargin is the largest value that leaves a margin.
 type FitMargin struct {
 	Bytes int64 `json:"bytes"` // that are to stay free
-	// Largest is the highest tried value that leaves the margin, null if none does. The next fields are the figures at
-	// this value.
+	// Largest is the highest tried value that leaves the margin, null if none does. The fields after Largest are the
+	// figures at the value Largest.
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
@@ -118,7 +119,7 @@ type FitMargin struct {
 }
 
 // An Oddity is a tried value that needs less memory than a smaller value, or that fits though a smaller value does not.
-// So an untried value between two tried ones may behave otherwise than both.
+// So an untried value between two tried values may behave otherwise than both tried values.
 type Oddity struct {
 	Value, Below int64  // Value is the larger
 	Figure       string // "allocated" or "reserved", which falls; empty if Value fits though Below does not
@@ -255,8 +256,8 @@ func oddities(probes []FitProbe) (out []Oddity) {
 	return out
 }
 
-// falls returns an oddity if p needs less memory than before, a probe with a smaller value. It compares the allocated
-// bytes first, because the cache influences the reserved bytes.
+// falls returns an oddity if p needs less memory than before, a probe with a smaller value. falls compares the
+// allocated bytes first, because the cache influences the reserved bytes.
 func falls(before, p *FitProbe) []Oddity {
 	for _, x := range []struct {
 		figure string

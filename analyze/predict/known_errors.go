@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// KnownErrorsOf returns the errors of predictions by kind of doubt. It uses only predictions with the confidence close
-// that state their doubts.
+// KnownErrorsOf returns the errors of predictions by kind of doubt. KnownErrorsOf uses only predictions with the
+// confidence close that state their doubts.
 func KnownErrorsOf(doc AccuracyDocument) confidence.KnownErrorsDocument {
 	out := confidence.KnownErrorsDocument{Schema: confidence.KnownErrorsSchema, Doubts: []confidence.KnownErrors{},
 		Unended: doc.Unended}

@@ -36,7 +36,7 @@ type PredictionRun struct {
 	identity.Identity
 	GPU string `json:"gpu"`
 	// MemoryBytes is how many bytes of the device a process can take. MemoryGiven is true if the user stated
-	// MemoryBytes. Both are null if an older version of dpsight made the prediction.
+	// MemoryBytes. MemoryBytes and MemoryGiven are null if an older version of dpsight made the prediction.
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
 	// Fits is null if the script ended early for another reason than memory, or allocated nothing on a device, since
@@ -168,7 +168,7 @@ func ranks(in *schemas.Tables, memory *int64) []RankPeaks {
 	return out
 }
 
-// Predict evaluates a predicted run. It needs all tables, with detail.
+// Predict evaluates a predicted run. Predict needs all tables, with detail.
 func Predict(in schemas.Tables) PredictionRun {
 	s := analyze.Summarize(in)
 	p := PredictionRun{Identity: s.Identity, Confidence: confidence.Of(&in), GPU: s.GPU, PeakBytes: s.PeakBytes,

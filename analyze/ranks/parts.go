@@ -52,7 +52,7 @@ func (t *tally) add(of Part, bytes int64, beside bool) {
 }
 
 // module returns the path of a block's module, cut after the first number that folds, since the layers of a transformer
-// differ only by their number. It returns "" if no single module is known.
+// differ only by their number. module returns "" if no single module is known.
 func (t *tally) module(index *memory.ModuleIndex, l *memory.Ledger, i int, seq int64) string {
 	var known memory.ModuleBytes
 	m, _ := index.Module(l, i, seq, &known)

@@ -59,7 +59,7 @@ type Peak struct {
 	Step           *int64  `json:"step"`                 // of the peak; null before the first, and where not recorded
 	Phase          *string `json:"phase"`
 	// OthersMedianBytes is the median of the other devices' peaks. DeltaBytes is this device's peak minus that median.
-	// Both are null if no other peak is known.
+	// OthersMedianBytes and DeltaBytes are null if no other peak is known.
 	OthersMedianBytes *int64 `json:"others_median_bytes"`
 	DeltaBytes        *int64 `json:"delta_bytes"`
 	Apart             bool   `json:"apart"`
@@ -71,8 +71,8 @@ type Outlier struct {
 	Place
 	DeltaBytes int64 `json:"delta_bytes"` // to the median of the others
 	Beside     Place `json:"beside"`
-	// PartsBytes is the difference of the allocated bytes of both devices at their highest recorded moments. It is the
-	// sum of the parts' differences. If either device has no events, PartsBytes is null and there are no parts.
+	// PartsBytes is the difference of the allocated bytes of both devices at their highest recorded moments. PartsBytes
+	// is the sum of the parts' differences. If either device has no events, PartsBytes is null and there are no parts.
 	PartsBytes *int64 `json:"parts_delta_bytes"`
 	// Categories and the lists after it have the parts that differ, the largest difference first.
 	Categories []Part `json:"categories"`
@@ -145,9 +145,9 @@ func peakOf(in *schemas.Tables, p identity.Place, d *memory.DeviceBreakdown) Pea
 	return out
 }
 
-// compare sets each peak's difference from the median of the others. It returns the device that lies farthest apart and
-// the device to compare it with; both are -1 if no peak lies apart. If there are only two peaks and they differ, the
-// higher one lies apart, since it decides how much memory devices need.
+// compare sets each peak's difference from the median of the others. compare returns the device that lies farthest
+// apart and the device to compare it with; both are -1 if no peak lies apart. If there are only two peaks and they
+// differ, the higher one lies apart, since it decides how much memory devices need.
 func (r *Run) compare() (far, beside int) {
 	far, beside = -1, -1
 	for i := range r.Ranks {

@@ -1,6 +1,6 @@
-// Package source finds lines in the source of a script that bind a name, append to a list, or catch an exception. It
-// matches Python line by line. It finds nothing in code whose statements span lines, and returns nothing if too many
-// lines match.
+// Package source finds lines in the source of a script that bind a name, append to a list, or catch an exception.
+// Package source matches Python line by line. Package source finds nothing in code whose statements span lines, and
+// returns nothing if too many lines match.
 package source
 
 import (
@@ -171,7 +171,7 @@ func clause(texts []string, number int) int {
 
 var called = regexp.MustCompile(`exception\s+caught\s+at\s+(\S+):(\d+)`)
 
-// Assigned returns the variable that a statement binds: "ready" for "ready = {…}". It returns "" if the statement
+// Assigned returns the variable that a statement binds: "ready" for "ready = {…}". Assigned returns "" if the statement
 // binds none, or several.
 func Assigned(statement string) string {
 	if m := assigns.FindStringSubmatch(statement); m != nil {

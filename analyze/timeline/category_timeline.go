@@ -92,7 +92,8 @@ type TimelinePoint struct {
 	HighBytes int64 `json:"high_bytes"`
 	HighEvent int64 `json:"high_event"`
 	// Bytes are the categories' bytes just after HighEvent; they sum to HighBytes. MaxBytes are each category's highest
-	// bytes in the stretch, perhaps at different moments. Both are in the order of the device's categories.
+	// bytes in the stretch, perhaps at different moments. Bytes and MaxBytes are in the order of the device's
+	// categories.
 	Bytes    []int64 `json:"bytes"`
 	MaxBytes []int64 `json:"max_bytes"`
 }

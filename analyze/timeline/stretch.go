@@ -48,8 +48,8 @@ func newStretches(from, to int64, points int) *stretches {
 	return s
 }
 
-// fill goes through the changes once. It evaluates the state only after all changes of an event, so bytes that an event
-// moves from one category to another do not count twice.
+// fill goes through the changes once. fill evaluates the state only after all changes of an event, so bytes that an
+// event moves from one category to another do not count twice.
 func (s *stretches) fill(changes []memory.Change) {
 	bytes, sum, next := make([]int64, memory.NCategories), int64(0), 0
 	apply := func(seq int64) {
@@ -176,8 +176,8 @@ func evidenceAt(l *memory.Ledger, seq int64) []memory.Evidence {
 	return known
 }
 
-// moments finds the step and phase of many events of one device. It is faster than [memory.PhaseOf], which goes through
-// all phases for each event.
+// moments finds the step and phase of many events of one device. moments is faster than [memory.PhaseOf], which goes
+// through all phases for each event.
 type moments struct {
 	phases []*schemas.Phase // with events, in their order; phases do not overlap
 	steps  []*schemas.Step

@@ -20,7 +20,7 @@ type Timeline struct {
 	PeakBytes int64
 	Segments  []TimelineSegment // in the order of events, without gaps
 	// Maxima are the moments at which each category has the most bytes in the whole run, and StepMaxima those in the
-	// step of the peak. Both are in the order of precedence, and leave out categories without bytes.
+	// step of the peak. Maxima and StepMaxima are in the order of precedence, and leave out categories without bytes.
 	Maxima, StepMaxima []CategoryMaximum
 }
 
@@ -41,7 +41,8 @@ type TimelineColumn struct {
 	HighSeq             int64 // first event at HighBytes
 	// Parts are the categories' bytes just after HighSeq, in the order of [schemas.Categories]; they sum to HighBytes.
 	Parts []int64
-	// ReservedBytes is the highest reserved in this column. It is -1 if unknown, for example without segment events.
+	// ReservedBytes is the highest reserved in this column. ReservedBytes is -1 if unknown, for example without segment
+	// events.
 	ReservedBytes int64
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // Energy divides the energy of the timed steps by the number of steps, and by the number of samples (nil if a step
-// reported none). It returns nil and a reason if an unbroken series of timed steps is shorter than LeastEnergySeconds,
-// or if the counter's readings do not cover it. The energy of several GPUs is summed.
+// reported none). Energy returns nil and a reason if an unbroken series of timed steps is shorter than
+// LeastEnergySeconds, or if the counter's readings do not cover it. The energy of several GPUs is summed.
 func Energy(in *schemas.Tables, t *Times) (perStep, perSample *float64, why NoEnergy) {
 	meters := map[int32]*energyMeter{}
 	for i := range in.Samples {

@@ -67,8 +67,8 @@ type ModuleTimeRun struct {
 }
 
 // RankModuleTime divides the GPU time of one rank's step by module. Module times are measured in instrumented steps,
-// which take longer because of the instrumentation. They are medians over instrumented steps, scaled phase by phase to
-// the bare steps. So a module's share of a phase stays as measured.
+// which take longer because of the instrumentation. Module times are medians over instrumented steps, scaled phase by
+// phase to the bare steps. So a module's share of a phase stays as measured.
 type RankModuleTime struct {
 	Rank              int32 `json:"rank"`
 	BareSteps         int   `json:"bare_steps"`         // whose phases times are scaled to

@@ -41,8 +41,8 @@ func capturedSteps(in *schemas.Tables, rank int32) (steps []int64) {
 	return steps
 }
 
-// ScaledTimes divides one rank's bare step by module and phase, before modules are grouped into rows. Its
-// RankModuleTime has no rows yet.
+// ScaledTimes divides one rank's bare step by module and phase, before modules are grouped into rows. The
+// RankModuleTime of ScaledTimes has no rows yet.
 type ScaledTimes struct {
 	RankModuleTime
 	Shares []Share // scaled, phase by phase; module 0 is outside all modules

@@ -65,7 +65,8 @@ func (s *Step) Attribute(category schemas.Category, was, is *schemas.Tables) {
 	s.Modules = s.Modules[:min(len(s.Modules), mostModules)]
 }
 
-// parentOf returns the path of a module's parent: the path without its last name. It returns "" for a path of one name.
+// parentOf returns the path of a module's parent: the path without its last name. parentOf returns "" for a path of one
+// name.
 func parentOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '.'))] }
 
 // moduleChanges returns, by module, how many more bytes of a category run is has at its peak than run was.

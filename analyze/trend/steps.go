@@ -80,9 +80,9 @@ func (e *Experiment) byteSteps(value compare.Metric) {
 	}
 }
 
-// timeSteps finds the jumps of a time: it divides the points into levels whose times differ by a rank test. It divides
-// where the test's p-value is lowest, then divides each part, as long as the p-value is low enough for the number of
-// places tried.
+// timeSteps finds the jumps of a time: it divides the points into levels whose times differ by a rank test. timeSteps
+// divides where the test's p-value is lowest, then divides each part, as long as the p-value is low enough for the
+// number of places tried.
 func (e *Experiment) timeSteps(value compare.Metric) {
 	var timed []int // indexes of the points that have values
 	for i := range e.Points {
@@ -164,8 +164,8 @@ func (e *Experiment) step(from, to int, before, after float64, p *float64, value
 	e.Steps = append(e.Steps, s)
 }
 
-// elsewhere lists the differences between the two runs on both sides of a jump. It leaves out the revision, which the
-// trend is about.
+// elsewhere lists the differences between the two runs on both sides of a jump. elsewhere leaves out the revision,
+// which the trend is about.
 func elsewhere(was, is *analyze.Summary, value compare.Metric) []compare.Remark {
 	code := func(s *analyze.Summary) *analyze.Summary {
 		out := *s

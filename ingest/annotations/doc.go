@@ -1,6 +1,6 @@
-// Package annotations finds the phases of a memory snapshot. It uses the ranges that the script named while torch
-// recorded, torch's user_defined events, and a user's rules on stacks. The package takes a snapshot's contents and
-// returns intervals of events; it reads no files.
+// Package annotations finds the phases of a memory snapshot. Package annotations uses the ranges that the script named
+// while torch recorded, torch's user_defined events, and a user's rules on stacks. The package takes a snapshot's
+// contents and returns intervals of events; it reads no files.
 //
 // # Ranges
 //

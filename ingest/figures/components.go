@@ -13,7 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// componentsDocument is a *_result.json file of the component profiler. Its "mb" keys are in MiB.
+// componentsDocument is a *_result.json file of the component profiler. The "mb" keys of a componentsDocument are in
+// MiB.
 type componentsDocument struct {
 	Experiment string              `json:"experiment"`
 	Config     map[string]any      `json:"config"`

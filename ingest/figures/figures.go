@@ -101,7 +101,7 @@ func Read(kind Kind, r io.Reader, name string) ([]Run, error) {
 	return nil, errors.New("not a file with figures")
 }
 
-// byteOrderMark is what some editors write at the beginning of a file. It is not part of the text.
+// byteOrderMark is what some editors write at the beginning of a file. byteOrderMark is not part of the text.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // unmarked returns a reader that skips a byte order mark at the beginning.
@@ -133,8 +133,8 @@ func document(r io.Reader) ([]byte, error) {
 	return io.ReadAll(limited(r))
 }
 
-// limited returns a reader that fails if a file is too long. It does not truncate the file, since the rest could look
-// like a complete file.
+// limited returns a reader that fails if a file is too long. The reader does not truncate the file, since the rest
+// could look like a complete file.
 func limited(r io.Reader) io.Reader { return &limitedReader{r, maxDocument} }
 
 type limitedReader struct {

@@ -126,7 +126,7 @@ func (l *timeline) changes(d *json.Decoder, event []float64) error {
 	}
 }
 
-// levels reads the sizes by category at each time. The first size is always 0.
+// levels reads the sizes by category at each time. The first size at each time is always 0.
 func (l *timeline) levels(d *json.Decoder, times []float64) error {
 	if err := openList(d); err != nil {
 		return err

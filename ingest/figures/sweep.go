@@ -162,7 +162,7 @@ var stagePhases = map[string]string{
 	"forward_pass":               schemas.PhaseForward, "loss_computation": schemas.PhaseForward,
 	"backward_pass": schemas.PhaseBackward, "optimizer_step": schemas.PhaseOptimizer,
 	"optimizer_zero_grad": schemas.PhaseZeroGrad,
-	// These are the names that the stages profiler uses.
+	// The stages profiler uses the following names.
 	"Model Creation": schemas.PhaseSetupModel, "DP Setup": schemas.PhaseSetupPrivacy,
 	"Forward Pass": schemas.PhaseForward, "Backward Pass": schemas.PhaseBackward,
 	"Optimizer Step": schemas.PhaseOptimizer, "Zero Gradients": schemas.PhaseZeroGrad,
@@ -227,8 +227,8 @@ func (d *Device) stages(snapshots []sweepSnapshot) {
 	d.Steps = slices.DeleteFunc(d.Steps, func(s Step) bool { return s.End == Memory{} || s.EndNS < s.StartNS })
 }
 
-// stagesDocument is one stage as the single-GPU profiler writes it, in MiB. This profiler resets torch's peak counter
-// before each stage.
+// stagesDocument is one stage as the single-GPU profiler writes it, in MiB. The single-GPU profiler resets torch's peak
+// counter before each stage.
 type stagesDocument struct {
 	Stage         string `json:"stage"`
 	Before, After stageMemory

@@ -278,8 +278,8 @@ func (t *trace) event(e *traceEvent) error {
 	return t.keep(e)
 }
 
-// counted adds an event of the allocator of a GPU's memory. It ignores events with the device type 0, which are the
-// host allocator's.
+// counted adds an event of the allocator of a GPU's memory. counted ignores events with the device type 0, which are
+// the host allocator's.
 func (t *trace) counted(e *traceEvent, ns int64) {
 	a := &e.Args
 	if e.Name != "[memory]" || a.DeviceType == nil || *a.DeviceType == 0 || a.DeviceID == nil || *a.DeviceID < 0 ||

@@ -11,7 +11,8 @@ const (
 	allocates action = 2 << 8
 )
 
-// These values say how far from an event its block ends or begins: in the same phase, unit or step, or beyond.
+// samePhase and the following values say how far from an event its block ends or begins: in the same phase, unit or
+// step, or beyond.
 const (
 	samePhase action = iota << 4
 	sameUnit

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// addresses finds the allocations at an address. It is a hash table with open addressing, and has only the requested
-// addresses, since most allocations are not tagged.
+// addresses finds the allocations at an address. addresses is a hash table with open addressing, and has only the
+// requested addresses, since most allocations are not tagged.
 type addresses struct {
 	slots  []uint64 // 0 = free
 	first  []int32  // first place of each slot in allocs; one more at the end

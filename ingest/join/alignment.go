@@ -26,7 +26,8 @@ type unitMap struct {
 	units   []unitPair
 }
 
-// unitPair is a unit of a step and the unit of the other step with which it is compared. Both are ranges of places.
+// unitPair is a unit of a step and the unit of the other step with which it is compared. The two units of a unitPair
+// are ranges of places.
 type unitPair struct{ step, other stretch }
 
 // unit returns the index of the unit in which a place lies.

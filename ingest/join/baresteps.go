@@ -37,15 +37,15 @@ func (m *matches) of(alloc int) (match int, ok bool) {
 	return int(m.matchByAlloc[alloc]), true
 }
 
-// unmatched reports whether an allocation was made in a bare step and has no match. Its owner is then known only from
-// its life and its phase.
+// unmatched reports whether an allocation was made in a bare step and has no match. The owner of an unmatched
+// allocation is known only from its life and its phase.
 func (m *matches) unmatched(f *facts, alloc int) bool {
 	_, ok := m.of(alloc)
 	return !ok && !f.context.instrumented(f.birthSpan(alloc))
 }
 
-// matchBareSteps finds, for each bare step, the instrumented steps that do the same, and matches their allocations. It
-// also returns, for each bare step, with which step it was matched.
+// matchBareSteps finds, for each bare step, the instrumented steps that do the same, and matches their allocations.
+// matchBareSteps also returns, for each bare step, with which step it was matched.
 func matchBareSteps(f *facts) (*matches, []schemas.BareStep) {
 	steps := f.context.rank.Steps.Steps
 	m := &matches{}

@@ -25,8 +25,8 @@ type bindings struct {
 // maxListed is the largest number of ambiguous tags that are described one by one. All ambiguous tags are counted.
 const maxListed = 5
 
-// bindTags finds the allocation of each tag. It sets known[i] if any allocation on the device ever had the address of
-// tag i.
+// bindTags finds the allocation of each tag. bindTags sets known[i] if any allocation on the device ever had the
+// address of tag i.
 func bindTags(f *facts, known []bool) *bindings {
 	b := &bindings{}
 	var tags []boundTag

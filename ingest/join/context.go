@@ -45,8 +45,8 @@ type Context struct {
 	releases map[uint16][]uint32
 	drains   []uint32        // k of each drain's begin
 	engine   map[uint16]bool // the autograd engine's threads
-	// backwardEnds holds the k at which an outermost backward run ended while no other thread had one in progress.
-	// The engine's threads, which all threads share, are then idle.
+	// backwardEnds holds the k at which an outermost backward run ended while no other thread had one in progress. At
+	// each of these k, autograd's engine threads, which all threads share, are idle.
 	backwardEnds []uint32
 	tags         []spool.Tag // in order of k
 	reducers     []reducer
@@ -264,8 +264,8 @@ func (c *Context) LinesFollowed(k uint32) bool {
 	return c.linesFollowedIn(&c.rank.Steps.Spans[c.span[k]])
 }
 
-// linesFollowedIn reports whether the agent followed lines until the end of a span. If it stopped within the span,
-// later events may carry an old line of their thread.
+// linesFollowedIn reports whether the agent followed lines until the end of a span. If the agent stopped within the
+// span, later events may carry an old line of their thread.
 func (c *Context) linesFollowedIn(s *steps.Span) bool {
 	if !c.saysLines {
 		return c.rank.Untimed || c.instrumented(s)

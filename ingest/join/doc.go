@@ -1,9 +1,9 @@
 // Package join finds, for each byte that a process had allocated, which category and owner it had at each moment.
 //
-// The inputs of package join describe a recording of one process, a rank. They are the marks and tags of dpsight's
-// agent, the steps and phases that package steps derives from them, and for each device the events of torch's allocator
-// with the allocations that package replay finds in them. Package join finds the owners of each allocation. An
-// allocation may have several owners, one after another or at the same time. Each owner has a category
+// The inputs of package join describe a recording of one process, a rank. The inputs of package join are the marks and
+// tags of dpsight's agent, the steps and phases that package steps derives from them, and for each device the events of
+// torch's allocator with the allocations that package replay finds in them. Package join finds the owners of each
+// allocation. An allocation may have several owners, one after another or at the same time. Each owner has a category
 // ([schemas.Categories]) and its evidence ([schemas.Evidence]). The package also makes the rows of allocations, owners,
 // steps, phases, modules and module_times.
 //
@@ -113,8 +113,8 @@
 //   - bornInUpdate: the block was made by the optimizer or for noise. The block is optimizer_state if it outlives the
 //     next step too, or if the first step made it and it is not freed. Otherwise the block is optimizer_temporaries; if
 //     it outlives the update, the evidence is only the phase.
-//   - bornInSetup: the block was made in set-up and outlives its phase. It is inputs if the phase is setup.data,
-//     optimizer_state if it is setup.optimizer, and parameters if it is setup.model.
+//   - bornInSetup: the block was made in set-up and outlives its phase. The category of a block made in set-up is
+//     inputs if the phase is setup.data, optimizer_state if it is setup.optimizer, and parameters if it is setup.model.
 //   - bornInScript: the script's own code made the block, outside all passes and set-up calls: script. The rule does
 //     not apply in steps without phases, since these do not show that a block was made outside all passes.
 //   - anythingElse: no other rule applies: other.

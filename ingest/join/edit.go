@@ -21,8 +21,8 @@ func same(a, b *sequence, i, k int, factors factors) bool {
 	return factors[factor(a.size[i], b.size[k])] > 0
 }
 
-// shortest finds a shortest edit from b to a (Myers 1986). It returns, for each event of a, its place in b, from 1, or
-// 0 if it has none. shortest returns nil if the edit is too long, or if maxWork is used up.
+// shortest finds a shortest edit from b to a (Myers 1986). shortest returns, for each event of a, its place in b, from
+// 1, or 0 if it has none. shortest returns nil if the edit is too long, or if maxWork is used up.
 func (p *partMatcher) shortest(a, b sequence, factors factors) []int32 {
 	p.buffer.places = grown(p.buffer.places, len(a.of))
 	places := p.buffer.places

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// facts is the data about one device that all passes may look up. It is computed before the first pass, and no pass
+// facts is the data about one device that all passes may look up. facts is computed before the first pass, and no pass
 // changes it.
 type facts struct {
 	context *Context   // what holds at each mark
@@ -88,7 +88,7 @@ func endOf(seq int64) int64 {
 func (f *facts) end(alloc int) int64 { return endOf(f.allocs[alloc].FreeRequestedSeq) }
 
 // instrumentedPeak returns the first event in set-up or in an instrumented step at which the allocated is as high as
-// the peak. It returns nil if only bare steps reach the peak.
+// the peak. instrumentedPeak returns nil if only bare steps reach the peak.
 func instrumentedPeak(f *facts) *int64 {
 	r := f.device.Replay
 	spans := f.context.rank.Steps.Spans

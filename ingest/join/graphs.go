@@ -65,8 +65,8 @@ func findGraphs(f *facts) *graphs {
 }
 
 // keptFrom returns the event from which on an output of mark k counts as kept by the script and no longer as a result:
-// the model that was called last at mark k has been called again, and the pass of that call has ended. It returns never
-// if that did not happen.
+// the model that was called last at mark k has been called again, and the pass of that call has ended. keptFrom returns
+// never if that did not happen.
 func (g *graphs) keptFrom(k uint32) int64 {
 	c := g.f.context
 	called := g.called[c.thread[min(int(k), len(c.thread)-1)]]
@@ -84,8 +84,8 @@ func (g *graphs) keptFrom(k uint32) int64 {
 }
 
 // give ends the hold of the owner outputs on an allocation that a model returned at mark k, if the script kept it
-// beyond the model's next call. It also ends, at the same event, the hold of owners that received the result, such as a
-// loss.
+// beyond the model's next call. give also ends, at the same event, the hold of owners that received the result, such as
+// a loss.
 func (g *graphs) give(owners []owner, k uint32) {
 	kept := g.keptFrom(k)
 	for i := range owners {
@@ -136,9 +136,9 @@ func (g *graphs) inBackward(seq int64) bool {
 	return n < len(g.backward) && g.backward[n].begin < seq
 }
 
-// heldFrom returns the event from which on a graph, or a hook, held the tensors that were found in it at mark k. This
-// is the given event, or the beginning of the step's first forward pass that ends after it, whichever is later. The
-// graph's nodes themselves have no time.
+// heldFrom returns the event from which on a graph, or a hook, held the tensors that were found in it at mark k.
+// heldFrom returns the given event, or the beginning of the step's first forward pass that ends after it, whichever is
+// later. The graph's nodes themselves have no time.
 func (g *graphs) heldFrom(k uint32, after int64) int64 {
 	f := g.f
 	step := f.context.rank.Steps.Spans[f.context.span[min(int(k), len(f.context.span)-1)]].Step

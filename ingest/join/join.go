@@ -12,16 +12,16 @@ type Device struct {
 	Events      *schemas.EventColumns
 	Replay      *replay.Result
 	Checkpoints []schemas.Checkpoint
-	// Survivors has, by address, the stacks of the blocks in the allocator's last list. They are needed for blocks that
-	// are older than the events. Survivors is nil if the list has no stacks.
+	// Survivors has, by address, the stacks of the blocks in the allocator's last list. Survivors are needed for blocks
+	// that are older than the events. Survivors is nil if the list has no stacks.
 	Survivors map[uint64]uint32
 	// Meanings has the meanings of the stacks, by stack id, for recordings that have stacks instead of marks. Meanings
 	// is nil if the recording has marks.
 	Meanings []stackrules.Meaning
 }
 
-// Result has the owners, data types, lines and holders that the join found on one device. Its methods make the rows of
-// the tables.
+// Result has the owners, data types, lines and holders that the join found on one device. The methods of Result make
+// the rows of the tables.
 type Result struct {
 	facts  *facts
 	owners lists[owner] // owners of each allocation in order of precedence

@@ -19,8 +19,8 @@ type positions struct {
 type markRange struct{ first, last uint32 }
 
 // lossesOf returns the ranges of marks in which a device's events were lost, so that a tagged block may have been
-// allocated and freed without an event. A range begins after the last drain with events, or at the beginning. It ends
-// with the drain that took the allocator's own list instead. Between two drains of a window, events were lost by
+// allocated and freed without an event. A range begins after the last drain with events, or at the beginning. The range
+// ends with the drain that took the allocator's own list instead. Between two drains of a window, events were lost by
 // accident. Before a later window, events were lost from the previous window's last drain on, since recording only ends
 // with the mark that ends that window.
 func lossesOf(c *Context, checkpoints []schemas.Checkpoint) []markRange {

@@ -150,8 +150,8 @@ func reducerBucket(f *facts, alloc int) (name uint32, ok bool) {
 var lossNodes = []string{"Loss", "CrossEntropy", "KlDiv"}
 
 // isLossTarget reports whether the node of a loss held a block that was made outside all passes. If a script's model is
-// no module, the script has no forward pass. Then the loss's other input is also made outside all passes, so
-// isLossTarget returns false.
+// no module, the script has no forward pass. If there is no forward pass, the loss's other input is also made outside
+// all passes, so isLossTarget returns false.
 func (r *rules) isLossTarget(u *unowned, owners []owner) bool {
 	if !r.calls || u.untraced || u.family != otherFamily && u.family != setupDataFamily {
 		return false

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A rule finds the category of an allocation for a part of its life that no tag covers. It returns false if it does not
-// apply.
+// A rule finds the category of an allocation for a part of its life that no tag covers. A rule returns false if it does
+// not apply.
 type rule func(*rules, *unowned) (verdict, bool)
 
 // ruleList has the rules in order. The first rule that applies decides.
@@ -97,8 +97,8 @@ func newRules(f *facts, g *graphs, m *matches, workspaces []bool) *rules {
 	return r
 }
 
-// unphased reports whether the agent marked no phases when an allocation was made. It is then unknown whether the
-// allocation was made outside all passes.
+// unphased reports whether the agent marked no phases when an allocation was made. Without phases, it is unknown
+// whether the allocation was made outside all passes.
 func (r *rules) unphased(u *unowned) bool {
 	steps := r.f.context.rank.Steps.Steps
 	n := min(u.span.Step, int64(len(steps))-1)

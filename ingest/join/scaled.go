@@ -2,7 +2,8 @@ package join
 
 import "github.com/dpsight/dpsight/schemas"
 
-// sizesThatDiffer counts the events of two steps whose sizes differ. It returns -1 if the steps do different things.
+// sizesThatDiffer counts the events of two steps whose sizes differ. sizesThatDiffer returns -1 if the steps do
+// different things.
 func (s *stepMatcher) sizesThatDiffer(a, b stretch) int {
 	n := a.len()
 	if n != b.len() {

@@ -156,8 +156,8 @@ func (t *tagger) lastOutput(bound []boundTag) (k uint32, ok bool) {
 	return 0, false
 }
 
-// graphReleased returns the event just after which the last graph that saved an allocation is freed. It returns -1 if
-// the graph is not freed, or if no graph saved the allocation.
+// graphReleased returns the event just after which the last graph that saved an allocation is freed. graphReleased
+// returns -1 if the graph is not freed, or if no graph saved the allocation.
 func graphReleased(f *facts, bound []boundTag) int64 {
 	for _, b := range slices.Backward(bound) {
 		tag := &f.context.tags[b.tag]

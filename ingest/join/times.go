@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// eachInterval calls f for each interval of GPU time that can be attributed to a phase or a module. It leaves out
-// intervals that contain a drain, since these measure the agent.
+// eachInterval calls f for each interval of GPU time that can be attributed to a phase or a module. eachInterval leaves
+// out intervals that contain a drain, since these measure the agent.
 func (c *Context) eachInterval(f func(*spool.Interval)) {
 	if c.rank.Untimed {
 		return

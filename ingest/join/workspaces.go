@@ -181,7 +181,7 @@ func (w *workspaceFinder) key(alloc int) workspaceKey {
 	return workspaceKey{w.f.context.thread[w.f.birthMark(alloc)], a.Stream, a.Requested}
 }
 
-// site returns where a block was made. It returns false if no block was made just before it in the same call.
+// site returns where a block was made. site returns false if no block was made just before it in the same call.
 func (w *workspaceFinder) site(alloc int) (workspaceSite, bool) {
 	if alloc == 0 || w.f.untraced(alloc-1) {
 		return workspaceSite{}, false

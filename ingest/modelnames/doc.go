@@ -20,10 +20,10 @@
 //   - Ambiguous models of one class are numbered in the order of their first calls: "Net#1", "Net#2".
 //   - A model that is created again, as in each trial of a search, has the label of the earlier model. The agent gives
 //     both the same names, so tables cannot distinguish them.
-//   - A journal names a parameter of a root module ("scale") without its model. This parameter gets the label of the
-//     first ambiguous model that has parameters in its root module. If no ambiguous model is known to have root
-//     parameters, the parameter gets the label of the first ambiguous model.
+//   - A journal names a parameter of a root module ("scale") without its model. A parameter without a model gets the
+//     label of the first ambiguous model that has parameters in its root module. If no ambiguous model is known to have
+//     root parameters, the parameter gets the label of the first ambiguous model.
 //   - If unlabelled models of several classes have parameters in their root modules, it is unknown which of these
-//     models shares a name with the labelled one. In that case, root parameters alone make no model ambiguous.
+//     models shares a name with the labelled one. While this is unknown, root parameters alone make no model ambiguous.
 //   - The names of the script's own tags, phases and marks do not change.
 package modelnames

@@ -86,9 +86,9 @@ func isLabel(path, class string) bool {
 	return ok && (rest == "" || rest[0] == '#') && !strings.Contains(rest, ".")
 }
 
-// isRoot reports whether the first module of a frame, whose path looks like a label, is a model. It may also be a
-// module that a model calls and that is no part of the model; the paths of the following modules then do not begin with
-// its path. A model without parts is recognised by its parameters.
+// isRoot reports whether the first module of a frame, whose path looks like a label, is a model. The first module of a
+// frame may also be a module that a model calls and that is no part of the model; the paths of the following modules
+// then do not begin with its path. A model without parts is recognised by its parameters.
 func isRoot(label string, next []spool.ModuleInfo, parameters map[string]bool) bool {
 	if end := slices.IndexFunc(next, func(m spool.ModuleInfo) bool { return m.First }); end >= 0 {
 		next = next[:end]

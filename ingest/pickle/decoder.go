@@ -26,8 +26,8 @@ type Builder interface {
 // list grows.
 type Interner interface {
 	Builder
-	// Interned reports whether the list that List has just made shares its Ref with all lists of equal items. If so,
-	// the decoder does not call List for further lists that fetch the same items from the memo.
+	// Interned reports whether the list that List has just made shares its Ref with all lists of equal items. If the
+	// list shares its Ref, the decoder does not call List for further lists that fetch the same items from the memo.
 	Interned(list Ref) bool
 }
 
@@ -66,7 +66,8 @@ func newDecoder(in window, l Limits) *Decoder {
 	return &Decoder{in: in, limits: l, ids: map[string]uint32{}, texts: []string{""}}
 }
 
-// Protocol returns the protocol that the pickle names. It returns 0 if the pickle names none, as in protocols 0 and 1.
+// Protocol returns the protocol that the pickle names. Protocol returns 0 if the pickle names none, as in protocols 0
+// and 1.
 func (d *Decoder) Protocol() int { return d.protocol }
 
 // Offset returns the offset of the current opcode, in bytes.

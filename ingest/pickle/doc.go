@@ -1,9 +1,9 @@
 // Package pickle reads data-only Python pickles, protocols 0 to 5, as a stream.
 //
-// The package knows only None, booleans, integers, floats, strings, bytes, tuples, lists and dictionaries. It refuses
-// opcodes that could name, build or fetch anything else (GLOBAL, REDUCE, BUILD, PERSID, …), with an error that has the
-// opcode's name and byte offset. Package pickle constructs no Python objects and runs no code from the file, so a
-// hostile file can at worst be refused.
+// The package knows only None, booleans, integers, floats, strings, bytes, tuples, lists and dictionaries. Package
+// pickle refuses opcodes that could name, build or fetch anything else (GLOBAL, REDUCE, BUILD, PERSID, …), with an
+// error that has the opcode's name and byte offset. Package pickle constructs no Python objects and runs no code from
+// the file, so a hostile file can at worst be refused.
 //
 // # Model
 //

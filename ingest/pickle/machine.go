@@ -51,7 +51,7 @@ func (d *Decoder) need(n int) error {
 	return nil
 }
 
-// popMark removes the last mark and returns the values above it. They stay readable until the next push.
+// popMark removes the last mark and returns the values above it. The values stay readable until the next push.
 func (d *Decoder) popMark() ([]Value, error) {
 	m := len(d.marks)
 	if m == 0 {

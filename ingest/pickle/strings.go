@@ -75,8 +75,8 @@ func (d *Decoder) quoted(line []byte) (Value, error) {
 	return d.str(out)
 }
 
-// rawUnicode parses the argument of protocol 0's UNICODE opcode. Its encoding is raw-unicode-escape, whose bytes above
-// 127 are Latin-1.
+// rawUnicode parses the argument of protocol 0's UNICODE opcode. The argument's encoding is raw-unicode-escape, whose
+// bytes above 127 are Latin-1.
 func (d *Decoder) rawUnicode(line []byte) (Value, error) {
 	out, err := unescape(string(line), true)
 	if err != nil {

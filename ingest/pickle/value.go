@@ -38,8 +38,8 @@ type Ref struct {
 	ID  uint64
 }
 
-// A Value is one Python value. It has 16 bytes and no pointers, so that the garbage collector need not scan stacks and
-// memos of millions of values.
+// A Value is one Python value. A Value has 16 bytes and no pointers, so that the garbage collector need not scan stacks
+// and memos of millions of values.
 type Value struct {
 	n     uint64
 	slot  uint32 // 1 + the memo slot of a list or dictionary; 0 = none

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// addrMap maps the start address of a block to its index. It is a hash table with linear probing, at most half full,
-// without tombstones. With Go's map, the whole replay takes about twice as long, since each event needs a lookup and
-// half of the events also an insertion or a deletion.
+// addrMap maps the start address of a block to its index. addrMap is a hash table with linear probing, at most half
+// full, without tombstones. With Go's map, the whole replay takes about twice as long, since each event needs a lookup
+// and half of the events also an insertion or a deletion.
 type addrMap struct {
 	slots []slot
 	n     int

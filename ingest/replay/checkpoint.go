@@ -20,7 +20,8 @@ type Peaks struct{ Allocated, Reserved int64 }
 // Check compares the replay with torch's counters at a checkpoint, and sets the checkpoint's replayed values and
 // Agrees. Agrees is true if all counters are equal, to the byte. The checkpoint's seq must be one that was passed to
 // [Run], or at which [Replay.Checkpoint] was called. torch's peak counters count from their last reset, just after
-// event peaksSince (0 if they were not reset). They also cover times without recording, whose peaks are in unseen.
+// event peaksSince (0 if they were not reset). torch's peak counters also cover times without recording, whose peaks
+// are in unseen.
 func (r *Result) Check(c *schemas.Checkpoint, peaksSince int64, unseen Peaks) (Residue, error) {
 	i, ok := slices.BinarySearchFunc(r.Checkpoints, c.Seq, func(c Counters, seq int64) int {
 		return int(min(max(c.Seq-seq, -1), 1))

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// before is the FreeRequestedSeq of a block whose free was pending before event 1, or when a gap ended. Such a block
-// does not count as live, only as active.
+// before is the FreeRequestedSeq of a block whose free was pending before event 1, or when a gap ended. A block whose
+// free is pending does not count as live, only as active.
 const before = int64(-1)
 
 // Finish ends the replay. final is the allocator's own list after the last event, or nil. Live blocks in the list that
@@ -170,8 +170,8 @@ func (r *Replay) correct(res *Result) (active []int64) {
 	return active
 }
 
-// lives sets the result's lives of blocks, the untraced first. It leaves out blocks whose free was pending before event
-// 1, since they were not allocated while recording.
+// lives sets the result's lives of blocks, the untraced first. lives leaves out blocks whose free was pending before
+// event 1, since they were not allocated while recording.
 func (r *Replay) lives(res *Result) {
 	untraced := r.untraced[:0]
 	for _, a := range r.untraced {

@@ -104,9 +104,9 @@ func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 	return none
 }
 
-// late finds room for an alloc outside the known segments. It does so only if the block reaches into the first free
-// block of an expandable segment, whose first pages were mapped before recording. Otherwise late returns none, and the
-// block becomes an orphan.
+// late finds room for an alloc outside the known segments. late finds room only if the block reaches into the first
+// free block of an expandable segment, whose first pages were mapped before recording. Otherwise late returns none, and
+// the block becomes an orphan.
 func (r *Replay) late(addr uint64, need int64) int32 {
 	r.anomalies.LateBlocks++
 	h := &r.heap
@@ -134,9 +134,9 @@ func (r *Replay) late(addr uint64, need int64) int32 {
 	return i
 }
 
-// widen enlarges a free block to at least n bytes, if free memory follows it. This memory is a known free block (only
-// after a SplitInside, since free neighbours merge otherwise), or lies after the known pages of an expandable segment
-// that was mapped before recording.
+// widen enlarges a free block to at least n bytes, if free memory follows it. The free memory is a known free block
+// (only after a SplitInside, since free neighbours merge otherwise), or lies after the known pages of an expandable
+// segment that was mapped before recording.
 func (r *Replay) widen(i int32, n int64) {
 	h := &r.heap
 	for h.blocks[i].size < n {

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// These bounds keep sums from overflowing: no device has a block of 16 TiB or more than 2^57 addresses.
+// maxBytes and maxAddr keep sums from overflowing: no device has a block of 16 TiB or more than 2^57 addresses.
 const (
 	maxBytes = 1 << 44
 	maxAddr  = 1 << 57
@@ -22,8 +22,8 @@ type Replay struct {
 	mapped   bool // an expandable segment has been seen
 	pools    bool // events name private pools, as torch 2.12 and later record them
 
-	// These values are relative to the state before event 1. If a block turns out later to have been live before event
-	// 1, it is added at the end, since it shifts all values, peaks included, by the same amount.
+	// now and the fields below up to reserved are relative to the state before event 1. If a block turns out later to have been live
+	// before event 1, it is added at the end, since it shifts all values, peaks included, by the same amount.
 	now                      Counters
 	peakSeq, reservedPeakSeq int64
 	before                   Counters
@@ -39,8 +39,8 @@ type Replay struct {
 	anomalies                Anomalies
 }
 
-// correction is a change to the values after events from up to, but not including, to. It became known after event
-// from.
+// correction is a change to the values after events from up to, but not including, to. A correction became known after
+// event from.
 type correction struct {
 	from, to          int64
 	allocated, active int64

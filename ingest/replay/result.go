@@ -40,14 +40,14 @@ type Result struct {
 	Allocs []Alloc
 	// Allocated[seq] is the number of bytes allocated just after event seq.
 	Allocated []int64
-	// Reserved has the bytes reserved after each event. It has one value for each change, since only events of segments
-	// change the reserved bytes.
+	// Reserved has the bytes reserved after each event. Reserved has one value for each change, since only events of
+	// segments change the reserved bytes.
 	Reserved Steps
 	// PeakAllocated and PeakReserved are the highest values since recording began. PeakSeq is the first event at
 	// PeakAllocated.
 	PeakAllocated, PeakSeq        int64
 	PeakReserved, PeakReservedSeq int64
-	// PeakHigh is an upper bound of the peak. It equals PeakAllocated unless the size of some block is open. If
+	// PeakHigh is an upper bound of the peak. PeakHigh equals PeakAllocated unless the size of some block is open. If
 	// recording began late, PeakHigh is valid only if Rewound is true.
 	PeakHigh                        int64
 	Rewound                         bool
@@ -61,8 +61,8 @@ type Result struct {
 	pendingBefore []Alloc // blocks that were pending free before event 1
 }
 
-// Counters are the replayed values of the allocator's counters just after event Seq, in bytes. Their peaks count since
-// recording began.
+// Counters are the replayed values of the allocator's counters just after event Seq, in bytes. The peaks of Counters
+// count since recording began.
 type Counters struct {
 	Seq                      int64
 	Allocated, AllocatedPeak int64
@@ -105,7 +105,7 @@ func (r *Result) PeakBetween(from, to int64) (bytes, seq int64) {
 // Anomalies counts the signs that a recording did not begin with the allocator's first use, that it lacks events, or
 // that the allocator had other settings than declared.
 type Anomalies struct {
-	// These fields are above 0 if recording began late.
+	// The fields from UntracedBlocks to Contradictions are above 0 if recording began late.
 	UntracedBlocks int64 // alive before the first event
 	PendingBefore  int64 // blocks whose free had been requested before the first event: never allocated here
 	LateSegments   int64 // reserved before the first event
@@ -113,7 +113,7 @@ type Anomalies struct {
 	LateSlack      int64 // blocks that may be larger than the replay counts: see [Alloc].Open
 	Contradictions int64 // the events cannot have led to the allocator's own list
 
-	// These fields are above 0 if events are missing, or belong to another device.
+	// The fields from LostAllocs to MalformedBlocks are above 0 if events are missing, or belong to another device.
 	LostAllocs      int64 // frees of blocks that no event created, in memory that was reserved while recording
 	LostFrees       int64 // allocs at the address of a used block, and second requests to free one
 	LostSegments    int64 // segments reserved over known ones, or given back with blocks in use
@@ -123,7 +123,8 @@ type Anomalies struct {
 	MalformedEvents int64 // a size or an address that no device has; skipped
 	MalformedBlocks int64 // blocks with such a size or address in the allocator's own list
 
-	// These fields are above 0 if the settings differ from the declared ones, or if CUDA graph trees restored a pool.
+	// SplitInside and SlackSplit are above 0 if the settings differ from the declared ones, or if CUDA graph trees
+	// restored a pool.
 	SplitInside int64 // allocs inside a free block, not at its start
 	SlackSplit  int64 // allocs in what was taken for a block's slack
 }
@@ -142,7 +143,7 @@ func (a *Anomalies) Lost() int64 {
 // Inexact reports whether the replay had to assume the size of some block.
 func (a *Anomalies) Inexact() bool { return a.LateSlack+a.Lost()+a.SplitInside+a.SlackSplit > 0 }
 
-// Reason describes the trace's anomalies in one sentence. It returns "" for a complete recording.
+// Reason describes the trace's anomalies in one sentence. Reason returns "" for a complete recording.
 func (a *Anomalies) Reason() string {
 	var parts []string
 	say := func(n int64, one, many string) {

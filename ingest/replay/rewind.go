@@ -41,9 +41,9 @@ type rewinder struct {
 }
 
 // rewind finds the state before event 1 of a recording that began late. Each block that was in use before event 1 is
-// either freed by an event or still in final, the allocator's own list after the last event. The same is true of
-// segments. So all addresses are known, and only the sizes of blocks that events freed may stay open. rewind returns an
-// error if the events contradict the list.
+// either freed by an event or still in final, the allocator's own list after the last event. Each segment from before
+// event 1 is also either given back by an event or still in final. So all addresses are known, and only the sizes of
+// blocks that events freed may stay open. rewind returns an error if the events contradict the list.
 func rewind(e *schemas.EventColumns, settings Settings, final []schemas.SegmentBlock) (*beginning, error) {
 	w := rewinder{settings: settings, heap: newHeap(), used: map[uint64]earlier{},
 		requests: slices.Contains(e.Action, schemas.ActionFreeRequested),
@@ -202,8 +202,8 @@ func (s *Settings) sizeIn(r *run, need, gap int64) (size, open int64) {
 	return need, min(smallSize, gap-smallSize-minBlock-need)
 }
 
-// replayLate replays a recording that began late. It begins with the state before event 1, which it computes from the
-// events and the list after the last event.
+// replayLate replays a recording that began late. replayLate begins with the state before event 1, which it computes
+// from the events and the list after the last event.
 func replayLate(events *schemas.EventColumns, settings Settings, final []schemas.SegmentBlock,
 	at []int64) (*Result, error) {
 	rows, _ := byAddress(final)

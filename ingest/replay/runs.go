@@ -117,8 +117,9 @@ func (h *heap) link(i, j int32) {
 	}
 }
 
-// unreserve removes a range of reserved memory. It returns how many of the range's bytes were in known runs, and how
-// many used blocks it found there. These blocks become orphans, since they are still allocated according to the trace.
+// unreserve removes a range of reserved memory. unreserve returns how many of the range's bytes were in known runs, and
+// how many used blocks it found there. The used blocks in the range become orphans, since they are still allocated
+// according to the trace.
 func (h *heap) unreserve(addr uint64, size int64) (known int64, used int) {
 	end := addr + uint64(size)
 	for {

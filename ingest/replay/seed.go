@@ -40,8 +40,8 @@ func (h *heap) seed(rows []schemas.SegmentBlock, used func(int32, *schemas.Segme
 	return reserved, nil
 }
 
-// byAddress sorts a list of blocks by address. It drops rows with impossible sizes or addresses, and returns how many
-// it dropped.
+// byAddress sorts a list of blocks by address. byAddress drops rows with impossible sizes or addresses, and returns how
+// many it dropped.
 func byAddress(list []schemas.SegmentBlock) (rows []schemas.SegmentBlock, dropped int64) {
 	rows = slices.Clone(list)
 	slices.SortStableFunc(rows, func(a, b schemas.SegmentBlock) int { return cmp.Compare(a.Address, b.Address) })

@@ -84,13 +84,13 @@ var weak = []Rule{
 }
 
 var strong = []Rule{
-	// These rules match C++ frames, which only some snapshots have.
+	// The first rules match C++ frames, which only some snapshots have.
 	{Workspace, ``, `getCUDABlasLtWorkspace|getNewWorkspace|(?i:cublas).*[wW]orkspace`},
 	{Gradient, ``, `torch::autograd::AccumulateGrad`},
 	{Gradient, ``, `c10d::Reducer::`},
 
-	// These rules are for differential privacy. A rule has no file pattern if no other library has a function of that
-	// name.
+	// The next rules match libraries of differential privacy. A rule has no file pattern if no other library has a
+	// function with the name in the rule.
 	{Clip, ``, `^compute_\w+_norm_sample$|^(create|get)_norm_sample$|^get_clipping_coef$|^clip_and_accumulate$`},
 	{Clip, `(^|/)(opacus/|optimizer\w*\.py$)`, `^(add_noise|_generate_noise)$`},
 	{PerSample, ``, `^(capture_backprops_hook|create_or_accumulate_grad_sample|rearrange_grad_samples)$`},
@@ -107,7 +107,7 @@ var strong = []Rule{
 	{Optimizer, `(^|/)torch/nn/utils/clip_grad\.py$`, ``},
 	{Optimizer, `(^|/)torch/(cuda/)?amp/grad_scaler\.py$`, `^(step|unscale_|update|_unscale_grads_)$`},
 
-	// These rules are for wrappers that split a model over processes.
+	// The next rules match wrappers that split a model over processes.
 	{Gradient, `(^|/)torch/nn/parallel/distributed\.py$`, `_ddp_init_helper|_build_.*bucket|__init__`},
 	{Gradient, `(^|/)torch/distributed/(fsdp|_composable/fsdp)/`, `reduce_scatter|post_backward|_reduce_grad`},
 	{Setup, `(^|/)torch/distributed/(fsdp|_composable/fsdp)/`,
@@ -120,7 +120,7 @@ var strong = []Rule{
 	{Data, `(^|/)transformers/(trainer|tokenization_utils_base|feature_extraction_utils)\.py$`,
 		`^(_prepare_input|_prepare_inputs|to)$`},
 
-	// These rules match code that moves a model to the device.
+	// The next rules match code that moves a model to the device.
 	{Setup, `(^|/)torch/nn/modules/module\.py$`,
 		`^(_apply|to|cuda|half|float|double|bfloat16|convert|load_state_dict|to_empty)$`},
 	{Setup, `(^|/)torch/nn/(init|parameter)\.py$`, ``},
@@ -129,14 +129,14 @@ var strong = []Rule{
 	{Setup, `(^|/)(transformers|diffusers|accelerate|peft)/`,
 		`from_pretrained|load_state_dict|_load_.*model|set_module_tensor_to_device`},
 
-	// These rules match calls of a model and of a loss, including recomputed ones.
+	// The next rules match calls of a model and of a loss, including recomputed calls.
 	{Forward, `(^|/)torch/nn/modules/loss\.py$`, ``},
 	{Forward, `(^|/)torch/nn/functional\.py$`, `loss|cross_entropy`},
 	{Forward, `(^|/)torch/nn/modules/module\.py$`, `_call_impl$`},
 	{Forward, `(^|/)torch/utils/checkpoint\.py$`, `recompute_fn|^forward$|^checkpoint$`},
 	{Forward, `(^|/)torch/_functorch/_aot_autograd/`, `^forward$`},
 
-	// These rules match autograd's Python frames, inside which the engine runs.
+	// The next rules match autograd's Python frames, inside which the engine runs.
 	{Backward, `(^|/)torch/autograd/(__init__|graph)\.py$`, `^(backward|grad|_engine_run_backward|_make_grads)$`},
 	{Backward, `(^|/)torch/_tensor\.py$`, `^backward$`},
 	{Backward, ``, `torch::autograd::Engine::`},
@@ -174,7 +174,7 @@ func (r Rules) Meanings(stacks *torchsnap.Stacks) ([]Meaning, error) {
 }
 
 // Phases returns, by the stack's id, the phase that the user's rules give each stack (empty = none), and which stacks
-// have a Python frame, which a rule could match. Without rules for phases, both results are nil.
+// have a Python frame, which a rule could match. Without rules for phases, both returned values are nil.
 func (r Rules) Phases(stacks *torchsnap.Stacks) (phases []string, python []bool) {
 	if len(r.phases) == 0 {
 		return nil, nil
@@ -218,8 +218,8 @@ func byRules(rules []Rule, stacks *torchsnap.Stacks) ([]Meaning, error) {
 	return byFrame(matchers, stacks), nil
 }
 
-// byFrame returns the meaning of each frame. It tries a pattern for files only once for each file, since many frames
-// have the same file.
+// byFrame returns the meaning of each frame. byFrame tries a pattern for files only once for each file, since many
+// frames have the same file.
 func byFrame(matchers []matcher, stacks *torchsnap.Stacks) []Meaning {
 	meanings := make([]Meaning, len(stacks.Frames()))
 	ofFile := map[string][]matcher{}

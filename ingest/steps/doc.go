@@ -1,5 +1,5 @@
-// Package steps finds the steps and phases of a training script in the marks of one process. It takes marks and returns
-// steps and spans, and reads no files.
+// Package steps finds the steps and phases of a training script in the marks of one process. Package steps takes marks
+// and returns steps and spans, and reads no files.
 //
 // # The tree
 //

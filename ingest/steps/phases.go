@@ -181,7 +181,8 @@ func (w *walker) openPhase(c *node, l *level) {
 		under, group = l.open[len(l.open)-1].under, l.open[len(l.open)-1].group
 	}
 	if c.flags&spool.FlagSetup != 0 && w.training() {
-		// A script may move its loss function to the device in each iteration, so in training such a call is no set-up.
+		// A script may move its loss function to the device in each iteration, so a call that moves a module during
+		// training is no set-up.
 		name = under
 		if n := len(l.open); n > 0 && !w.inForward {
 			name = l.open[n-1].phase
@@ -200,8 +201,8 @@ type follow struct {
 	work         bool // any call, run or update
 }
 
-// follows returns, for each child of a node, what follows it. It goes once through the children from the right, since a
-// search from each forward call would take quadratic time in evaluation loops.
+// follows returns, for each child of a node, what follows it. follows goes once through the children from the right,
+// since a search from each forward call would take quadratic time in evaluation loops.
 func (w *walker) follows(n *node) []follow {
 	out := make([]follow, len(n.kids))
 	var f follow

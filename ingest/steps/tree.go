@@ -16,8 +16,8 @@ const (
 	dpBackward
 	compiled
 	scaler
-	// phaseBegin and phaseEnd are the marks of a phase of the script or of Opacus. They are leaves, so the nodes
-	// between them keep their siblings.
+	// phaseBegin and phaseEnd are the marks of a phase of the script or of Opacus. phaseBegin and phaseEnd are leaves,
+	// so the nodes between them keep their siblings.
 	phaseBegin
 	phaseEnd
 )
@@ -130,9 +130,9 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 	return t
 }
 
-// opened finds the node at or around cur that the end mark m closes, and how many levels up it is. It returns a node of
-// 0 or less if there is none. Ends of inner nodes may be missing. If same is true, the node must have the operand of m:
-// if one optimizer failed inside another, the operand shows to which of the two the end belongs.
+// opened finds the node at or around cur that the end mark m closes, and how many levels up it is. opened returns a
+// node of 0 or less if there is none. Ends of inner nodes may be missing. If same is true, the node must have the
+// operand of m: if one optimizer failed inside another, the operand shows to which of the two the end belongs.
 func (t *tree) opened(cur int32, s shape, m *spool.Mark, same bool) (n int32, up int) {
 	for n = cur; n > 0; n, up = t.nodes[n].up, up+1 {
 		if o := &t.nodes[n]; o.shape == s && o.thread == m.Thread && (!same || o.a == m.A) {

@@ -90,8 +90,8 @@ func (b *builder) blockField(k *block, key uint32, v pickle.Value) error {
 	return nil
 }
 
-// stateOf returns a block's state from torch's word. It also accepts the word that torch's documentation uses but its
-// code does not write.
+// stateOf returns a block's state from torch's word. stateOf also accepts the word that torch's documentation uses but
+// its code does not write.
 func stateOf(word string) (string, bool) {
 	switch word {
 	case schemas.BlockActive:

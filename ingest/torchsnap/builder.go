@@ -27,8 +27,8 @@ type builder struct {
 	bad       []error
 	odd       oddities
 	scratch   []uint32
-	// wholeStack is true if all items of the last new stack were frames. If it is false, the decoder passes each equal
-	// list to the builder, which then counts the other items each time.
+	// wholeStack is true if all items of the last new stack were frames. If wholeStack is false, the decoder passes
+	// each equal list to the builder, which then counts the other items each time.
 	wholeStack bool
 }
 

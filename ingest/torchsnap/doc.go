@@ -1,5 +1,5 @@
-// Package torchsnap reads the memory snapshots of PyTorch's CUDA caching allocator into columns. It reads the formats
-// of all versions of torch, called eras here.
+// Package torchsnap reads the memory snapshots of PyTorch's CUDA caching allocator into columns. Package torchsnap
+// reads the formats of all versions of torch, called eras here.
 //
 // A snapshot is the dictionary that torch.cuda.memory._snapshot() returns, pickled: by _dump_snapshot, by torch's
 // C++ code, or by the recording agent into its journal. The eras differ in:
@@ -14,7 +14,7 @@
 //	frames                           absent, empty, Python's, or C++ ones too
 //	host_segments, host_traces       pinned host memory: not read
 //
-// The package ignores unknown keys. It skips a known key with a value of the wrong type, and names it in
+// The package ignores unknown keys. Package torchsnap skips a known key with a value of the wrong type, and names it in
 // [Snapshot].Odd. If an event means nothing without the skipped value, the event's action is unknown. If the list of
 // segments cannot be used, the snapshot has only events.
 package torchsnap

@@ -31,7 +31,7 @@ type internalRow struct {
 	text uint32 // string id
 }
 
-// An oddRow says which kind of oddity a row has. It counts only if the row is used.
+// An oddRow says which kind of oddity a row has. An oddRow counts only if the row is used.
 type oddRow struct{ row, kind int }
 
 // rowBytes is how many bytes one event takes in all columns together.

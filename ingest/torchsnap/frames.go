@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// growingFrames is a list of frames that comes in several batches. It is interned only when it is used, since interning
-// it after each batch would take quadratic time.
+// growingFrames is a list of frames that comes in several batches. growingFrames is interned only when it is used,
+// since interning it after each batch would take quadratic time.
 type growingFrames struct {
 	ids      []uint32
 	interned uint32

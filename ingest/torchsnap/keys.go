@@ -6,8 +6,8 @@ import "github.com/dpsight/dpsight/ingest/pickle"
 // constant is its id.
 const (
 	_ uint32 = iota
-	// The keys of a trace event come first. They are below 32, since they are also bits of a set. Keys up to kStream
-	// are required.
+	// The keys of a trace event come first. The keys of a trace event are below 32, since they are also bits of a set.
+	// Keys up to kStream are required.
 	kAction
 	kAddr
 	kDeviceFree
@@ -101,7 +101,7 @@ var tagNames = [...]string{"nothing", "something broken", "a trace event", "a li
 	"a list of frames", "a list of frames",
 	"a segment", "a block", "a history entry", "an annotation", "a snapshot", "a list", "a dict", "a pair", "a tuple"}
 
-// kindOf returns the kind of a dictionary that has a key. It returns 0 if several kinds have the key.
+// kindOf returns the kind of a dictionary that has a key. kindOf returns 0 if several kinds have the key.
 func kindOf(key uint32) uint8 {
 	switch key {
 	case kAction:

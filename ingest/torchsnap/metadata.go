@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// maxJSON is the largest length of the text of one metadata dictionary. Its parts may be shared, so a small dictionary
-// may have a very long text.
+// maxJSON is the largest length of the text of one metadata dictionary. The parts of a metadata dictionary may be
+// shared, so a small dictionary may have a very long text.
 const maxJSON = 64 << 10
 
 func (b *builder) userMetadata(r *row, v pickle.Value) error {

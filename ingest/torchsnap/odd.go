@@ -61,7 +61,7 @@ func (o *oddities) list() []string {
 	return out
 }
 
-// Strict returns an error that names all skipped values, or nil if nothing was skipped. It is for snapshots that
+// Strict returns an error that names all skipped values, or nil if nothing was skipped. Strict is for snapshots that
 // dpsight's agent made, in which nothing should be odd.
 func (s *Snapshot) Strict() error {
 	if len(s.Odd) == 0 {

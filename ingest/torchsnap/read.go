@@ -63,8 +63,8 @@ func readOnly(f *os.File, o Options) (*Snapshot, error) {
 // Read reads one snapshot from an uncompressed pickle. Read may read beyond the snapshot's end.
 func Read(r io.Reader, o Options) (*Snapshot, error) { return read(pickle.NewDecoder(r, o.Limits), o) }
 
-// ReadBytes reads one snapshot from an uncompressed pickle in memory, without a copy. It is used for the chunks of a
-// journal.
+// ReadBytes reads one snapshot from an uncompressed pickle in memory, without a copy. ReadBytes is used for the chunks
+// of a journal.
 func ReadBytes(p []byte, o Options) (*Snapshot, error) {
 	return read(pickle.NewBytesDecoder(p, o.Limits), o)
 }

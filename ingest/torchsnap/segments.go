@@ -10,7 +10,7 @@ import (
 
 const whatSegment = "a segment"
 
-// A segment has a segment's fields while its dictionary is read. Its blocks are looked up at the end.
+// A segment has a segment's fields while its dictionary is read. A segment's blocks are looked up at the end.
 type segment struct {
 	Segment
 	blocks pickle.Value

@@ -31,8 +31,8 @@ type Snapshot struct {
 	Unread []int64
 
 	Protocol int // protocol of the pickle
-	// TraceKeys are the keys in the snapshot's trace events (host_traces included), sorted. They show the snapshot's
-	// era.
+	// TraceKeys are the keys in the snapshot's trace events (host_traces included), sorted. TraceKeys show the
+	// snapshot's era.
 	TraceKeys []string
 }
 
@@ -50,7 +50,7 @@ func (s *Snapshot) Text(device, event int) string {
 }
 
 // An InternalEvent is an event that the allocator made for itself and that is no request of the program, such as
-// mallocWithAddress. These events come in pairs.
+// mallocWithAddress. Internal events come in pairs.
 type InternalEvent struct {
 	Device, Event int // event: index from 0
 	Text          string
@@ -89,8 +89,8 @@ type Settings struct {
 	LargeSegmentSize           int64  // bytes; 0 = absent
 	GarbageCollectionThreshold float64
 	ExpandableSegments         bool
-	// RoundupPower2Divisions maps a size class in MiB (1, 2, 4, …) to its divisions. It leaves out classes without
-	// divisions.
+	// RoundupPower2Divisions maps a size class in MiB (1, 2, 4, …) to its divisions. RoundupPower2Divisions leaves out
+	// classes without divisions.
 	RoundupPower2Divisions map[int64]int64
 	// Other holds the remaining settings as text.
 	Other map[string]string

@@ -109,7 +109,7 @@ func (s *Stacks) hash(ids []uint32) uint64 {
 	return h
 }
 
-// Add interns a stack, innermost frame first, and returns its id. It returns 0 for a stack without frames.
+// Add interns a stack, innermost frame first, and returns its id. Add returns 0 for a stack without frames.
 func (s *Stacks) Add(frames []Frame) uint32 {
 	ids := make([]uint32, len(frames))
 	for i, f := range frames {

@@ -64,7 +64,8 @@ func (b *builder) extendTrace(t *trace, items []pickle.Value) error {
 	return nil
 }
 
-// columns returns a trace's columns: slices of the common columns, or copies of the listed rows. It makes them once.
+// columns returns a trace's columns: slices of the common columns, or copies of the listed rows. columns makes a
+// trace's columns only once.
 func (b *builder) columns(t *trace) *device {
 	if t.done {
 		return &t.device
@@ -143,8 +144,8 @@ func (b *builder) countOdd(t *trace) {
 	}
 }
 
-// checkNeeds finds events that lack a value that their action needs. Their effect is unknown, so checkNeeds sets their
-// action to unknown.
+// checkNeeds finds events that lack a value that their action needs. The effect of an event without a needed value is
+// unknown, so checkNeeds sets their action to unknown.
 func (b *builder) checkNeeds(c *schemas.EventColumns) {
 	for i, a := range c.Action {
 		if a < schemas.ActionAlloc || a > schemas.ActionSegmentUnmap {

@@ -198,7 +198,7 @@ func codecOf(t reflect.Type) *codec {
 	return c
 }
 
-// These counters number the codecs for parts and for words.
+// parts and words number the codecs for parts and for words.
 var parts, words atomic.Int64
 
 // shared returns a codec that writes a value's length before the value. So a repeated value is recognised by its

@@ -37,7 +37,7 @@ func IsModule(name string) bool { return slices.Contains(modules, name) }
 // and accelerate have both spellings, deepspeed only the long one.
 func StartsModule(word string) bool { return word == "-m" || word == "--module" }
 
-// Behind returns the words behind a launcher: its options, the script and the script's arguments. It returns nil if
+// Behind returns the words behind a launcher: its options, the script and the script's arguments. Behind returns nil if
 // the command is no launcher.
 func Behind(argv []string) []string {
 	if len(argv) == 0 {
@@ -64,8 +64,8 @@ func Behind(argv []string) []string {
 	return nil
 }
 
-// interpreted returns what an interpreter starts: a module with its arguments, or a script with its arguments. It
-// returns nothing for -c.
+// interpreted returns what an interpreter starts: a module with its arguments, or a script with its arguments.
+// interpreted returns nothing for -c.
 func interpreted(argv []string) (module string, rest []string) {
 	for i := 1; i < len(argv); i++ {
 		word := argv[i]
@@ -99,10 +99,10 @@ func interpreted(argv []string) (module string, rest []string) {
 	return "", nil
 }
 
-// Started returns the script or the module that a launcher or a Python interpreter starts. Both are empty if the
-// command shows neither. Since not all options of a launcher are known, Started takes as the script the first word
-// after the launcher that ends in .py and is no option. If an earlier option starts a module, later words belong to
-// that module.
+// Started returns the script or the module that a launcher or a Python interpreter starts. Script and module are empty
+// if the command shows neither. Since not all options of a launcher are known, Started takes as the script the first
+// word after the launcher that ends in .py and is no option. If an earlier option starts a module, later words belong
+// to that module.
 func Started(argv []string) (script, module string) {
 	if len(argv) == 0 {
 		return "", ""
@@ -128,8 +128,8 @@ func Started(argv []string) (script, module string) {
 	return "", module
 }
 
-// Work is [Started] for a command that another program may start, such as numactl or uv. It skips the words before the
-// first launcher or interpreter. If one of the skipped words ends in .py, that word is the script.
+// Work is [Started] for a command that another program may start, such as numactl or uv. Work skips the words before
+// the first launcher or interpreter. If one of the skipped words ends in .py, that word is the script.
 func Work(argv []string) (script, module string) {
 	for i, word := range argv {
 		switch {

@@ -39,8 +39,8 @@ func Of(w io.Writer) Output {
 	return Output{Writer: w}
 }
 
-// Columns returns how wide lines on w may be; 0 means no limit. It returns $COLUMNS if that is set, else the width of w
-// if w is a terminal. A shell does not export COLUMNS by itself, so a user who exports it wants that width.
+// Columns returns how wide lines on w may be; 0 means no limit. Columns returns $COLUMNS if that is set, else the width
+// of w if w is a terminal. A shell does not export COLUMNS by itself, so a user who exports it wants that width.
 func Columns(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return max(n, fewest)

@@ -3,8 +3,8 @@ package spool
 import "encoding/binary"
 
 // A sealed journal stores the bytes that repeat and the numbers that count up separately, so that it compresses to a
-// third of the size. This code knows nothing else about the meaning of the bytes. [Pack] checks that the bytes can be
-// restored.
+// third of the size. The code in columns.go knows nothing else about the meaning of the bytes. [Pack] checks that the
+// bytes can be restored.
 
 // planes turns values of width bytes each into columns: all first bytes, then all second bytes, and so on. A rest
 // shorter than a value follows the columns.

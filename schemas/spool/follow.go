@@ -142,8 +142,8 @@ func ignoreEOF(err error) error {
 }
 
 // A StepCount counts the steps of one process by its marks. The agent may end a step at an optimizer's update before it
-// has seen a second optimizer. From then on, the second optimizer's updates end steps. If the first optimizer, such as
-// a discriminator's, still makes updates, the steps that it ended earlier do not count.
+// has seen a second optimizer. Once the agent has seen a second optimizer, the second optimizer's updates end steps. If
+// the first optimizer, such as a discriminator's, still makes updates, the steps that it ended earlier do not count.
 type StepCount struct {
 	ended   map[uint64]int64 // steps, by the optimizer whose update ended them
 	updates map[uint64]int64 // by the optimizer

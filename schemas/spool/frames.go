@@ -118,7 +118,8 @@ func ScanFrames(b []byte) ([]Frame, error) {
 	return frames, nil
 }
 
-// readBounded reads exactly n bytes. It allocates memory only as bytes arrive, since a damaged file may claim a huge n.
+// readBounded reads exactly n bytes. readBounded allocates memory only as bytes arrive, since a damaged file may claim
+// a huge n.
 func readBounded(r io.Reader, n uint64) ([]byte, error) {
 	var b []byte
 	for n > 0 {

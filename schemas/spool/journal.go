@@ -76,8 +76,8 @@ type OOMInfo struct {
 	// waits for the requesting thread. The agent reports the line even if it does not follow lines. 0 = no line is
 	// known, as in older journals.
 	Line uint32 `json:"line"`
-	// Recorded is true if events were being recorded. It is nil in older journals, in which the events themselves show
-	// this.
+	// Recorded is true if events were being recorded. Recorded is nil in older journals, in which the events themselves
+	// show this.
 	Recorded *bool `json:"recorded"`
 	Listed   bool  `json:"listed"` // no events were recorded, and a drain with a list of blocks follows
 }
@@ -132,7 +132,7 @@ func EndedOf(journals []*Journal) (ended *schemas.Ended) {
 	return ended
 }
 
-// GarbageOf sums the memory that Python's garbage collectors freed in all processes. It returns nil if no agent
+// GarbageOf sums the memory that Python's garbage collectors freed in all processes. GarbageOf returns nil if no agent
 // reported it.
 func GarbageOf(journals []*Journal) *schemas.Garbage {
 	var all *schemas.Garbage
@@ -268,7 +268,7 @@ type Journal struct {
 }
 
 // Parse reads a journal from the bytes of its two files. Parse records damage inside a frame in Damaged, and a torn
-// tail in Torn. It returns an error only if the bytes are no journal at all.
+// tail in Torn. Parse returns an error only if the bytes are no journal at all.
 func Parse(marks, frames []byte) (*Journal, error) {
 	j := &Journal{Names: map[uint32]string{}}
 	var err error

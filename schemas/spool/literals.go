@@ -2,8 +2,9 @@ package spool
 
 import "errors"
 
-// The pickles of allocator events are most of a journal. They have the same opcodes for each event, with an address, a
-// size, a time and a mark between them. split moves these literals into one stream for each kind.
+// The pickles of allocator events are most of a journal. The pickles of allocator events have the same opcodes for each
+// event, with an address, a size, a time and a mark between them. split moves these literals into one stream for each
+// kind.
 //
 // To find the opcodes, split needs only the lengths of their arguments. From an unknown opcode on, split stores the
 // rest of the pickle unchanged. join meets the same opcode and copies the rest.
@@ -104,7 +105,7 @@ func (s *streams) take(stream, n int) ([]byte, error) {
 	return b, nil
 }
 
-// join appends the next pickle, of n bytes, to out. It is the inverse of split.
+// join appends the next pickle, of n bytes, to out. join is the inverse of split.
 func (s *streams) join(out []byte, n int) ([]byte, error) {
 	code := s[streamCode]
 	begin, at := 0, 0 // in the code: the begin of what is not yet in out, and the next opcode

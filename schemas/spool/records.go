@@ -69,8 +69,8 @@ func AppendMarksHeader(b []byte, h MarksHeader) []byte {
 	return append(b, make([]byte, 8)...)
 }
 
-// writeErrorOffset is the offset in slot 0 of the error that stopped the agent from writing frames. The memory map has
-// room for this number even on a full disk.
+// writeErrorOffset is the offset in slot 0 of the error that stopped the agent from writing frames. The memory map of
+// the marks has room for the error's number even on a full disk.
 const writeErrorOffset = 24
 
 // writeError is the number of the error that stopped the agent from writing frames; 0 if there was none, and in
@@ -82,7 +82,7 @@ func writeError(marks []byte) uint32 {
 	return binary.LittleEndian.Uint32(marks[writeErrorOffset:])
 }
 
-// ScanMarks reads all records of a marks file in order of k. It leaves out holes and the unused end.
+// ScanMarks reads all records of a marks file in order of k. ScanMarks leaves out holes and the unused end.
 func ScanMarks(b []byte) (MarksHeader, []Mark, error) {
 	var h MarksHeader
 	if len(b) < RecordSize {
@@ -175,7 +175,7 @@ type Interval struct {
 const intervalSize = 16
 
 // A HostReading is the host memory that the process had at a mark: k u32 | 4 reserved bytes | resident i64 |
-// page-locked i64. Both values are bytes; -1 = the page-locked bytes are not known.
+// page-locked i64. The resident and page-locked memory are in bytes; -1 = the page-locked bytes are not known.
 type HostReading struct {
 	K           uint32
 	RSSBytes    int64

@@ -139,7 +139,7 @@ const (
 
 const filesHeader = 8 // of a frames file
 
-// apart splits a journal into parts. It returns nil if the journal does not have the usual form.
+// apart splits a journal into parts. apart returns nil if the journal does not have the usual form.
 func apart(marks, frames []byte) [][]byte {
 	if len(marks) < RecordSize || len(frames) < filesHeader {
 		return nil

@@ -17,8 +17,8 @@ const (
 	untouched = 1<<64 - 1
 )
 
-// counted takes the numbers out of texts. It returns three things in one slice: the length of the remaining text, that
-// text, and the numbers' differences in planes.
+// counted takes the numbers out of texts. counted returns three things in one slice: the length of the remaining text,
+// that text, and the numbers' differences in planes.
 func counted(text []byte) []byte {
 	rest, numbers := make([]byte, 0, len(text)), []byte(nil)
 	for i := 0; i < len(text); {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Notes returns notes on which runs were selected if the user named none, or if a name stands for several runs. Its
-// warnings say which runs are missing or damaged.
+// Notes returns notes on which runs were selected if the user named none, or if a name stands for several runs. The
+// warnings of Notes say which runs are missing or damaged.
 func (sel *Selection) Notes() (notes, warnings []string) {
 	for _, n := range sel.Newest {
 		notes = append(notes, n.String())

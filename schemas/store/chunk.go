@@ -25,7 +25,7 @@ type entry struct {
 	data  []byte
 }
 
-// readChunk calls use with each document of a chunk. It ignores everything after a document that cannot be read.
+// readChunk calls use with each document of a chunk. readChunk ignores everything after a document that cannot be read.
 func readChunk(b []byte, use func(folder, stamp, data []byte)) {
 	field := func() []byte {
 		n, size := binary.Uvarint(b)
@@ -117,8 +117,8 @@ func (x *index) chunks(table string, use func(chunk []byte)) {
 	x.failed(rows.Err())
 }
 
-// keep writes documents to a table. It also removes the documents of deleted run folders from all tables that have one
-// document for each run. keep ignores errors, since the next use of the index repairs it.
+// keep writes documents to a table. keep also removes the documents of deleted run folders from all tables that have
+// one document for each run. keep ignores errors, since the next use of the index repairs it.
 func (x *index) keep(table string, fresh map[string]entry, gone []string) {
 	if x == nil || len(fresh) == 0 && len(gone) == 0 {
 		return
@@ -183,7 +183,7 @@ func change(tx *sql.Tx, table string, fresh map[string]entry, gone []string) err
 	return nil
 }
 
-// firstsOf returns the first folder of each chunk of a table, in order. It is the chunk's name.
+// firstsOf returns the first folder of each chunk of a table, in order. A chunk's first folder is the chunk's name.
 func firstsOf(tx *sql.Tx, table string) (firsts []string, err error) {
 	rows, err := tx.Query("SELECT first FROM " + table)
 	if err != nil {

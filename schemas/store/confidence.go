@@ -43,7 +43,7 @@ func SetConfidence(dir string,
 }
 
 // isJudged reports whether a report needs no confidence: the run was not predicted, or the report already has a
-// confidence. It returns false if the report does not exist, since another dpsight may just be writing it.
+// confidence. isJudged returns false if the report does not exist, since another dpsight may just be writing it.
 func isJudged(dir string) (bool, error) {
 	report, err := schemas.ReadIngestReport(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -166,7 +166,7 @@ func (s filterScope) Is(params map[string]any, name string, value any) bool {
 	return ok && s.Same(own, value)
 }
 
-// Same reports whether two values are the same in a condition. It compares numbers by value, yes and true by meaning,
+// Same reports whether two values are the same in a condition. Same compares numbers by value, yes and true by meaning,
 // revisions by their beginning, and a run's start with the day or the second in the condition.
 func (s filterScope) Same(a, b any) bool {
 	switch a := a.(type) {

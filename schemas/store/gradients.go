@@ -14,8 +14,8 @@ const gradientTag = "gradient"
 // holds.
 const surveyMark = "survey"
 
-// gradientWrites finds the event after which each gradient was written. It takes the tags that gradient hooks made, and
-// places them among the device's events by the marks that events carry.
+// gradientWrites finds the event after which each gradient was written. gradientWrites takes the tags that gradient
+// hooks made, and places them among the device's events by the marks that events carry.
 func gradientWrites(dir string) ([]schemas.GradientWrite, error) {
 	tags, err := gradientTags(dir)
 	if err != nil || len(tags) == 0 {
@@ -49,8 +49,8 @@ type tagged struct {
 	address uint64
 }
 
-// gradientTags lists the gradients that hooks tagged. It leaves out the tags of a survey, since they do not show when a
-// gradient was written.
+// gradientTags lists the gradients that hooks tagged. gradientTags leaves out the tags of a survey, since they do not
+// show when a gradient was written.
 func gradientTags(dir string) ([]tagged, error) {
 	surveys, err := readColumns(dir, schemas.Marks, []column[tagged]{
 		{name: "kind", word: func(*tagged, string) {}},

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Growing reads the segment files of a table to which a collector still adds segments. It reads each segment once. The
-// collector renames a segment into place when the segment is complete.
+// Growing reads the segment files of a table to which a collector still adds segments. Growing reads each segment once.
+// The collector renames a segment into place when the segment is complete.
 type Growing[T any] struct {
 	Dir   string
 	Table schemas.Table[T]

@@ -203,8 +203,8 @@ func brief(m *schemas.Manifest) *schemas.Manifest {
 	return b
 }
 
-// indexedRuns returns the runs in the folders of a store with many runs. Their manifests may be brief; [Load] reads the
-// whole manifests.
+// indexedRuns returns the runs in the folders of a store with many runs. The runs' manifests may be brief; [Load] reads
+// the whole manifests.
 func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	x := openIndex(s.dir)
 	defer x.Close()
@@ -309,9 +309,9 @@ func digestOf(origin []byte) string {
 }
 
 // Kept calls decode with the kept document of each selected run. i is the run's index in the selection, and several
-// calls run at once. decoded[i] is true if decode was called for run i and returned true. For all other runs the caller
-// must read the tables: no document is kept of such a run, or the user must learn something about its tables. In a
-// store of many runs, Kept makes and stores missing documents.
+// calls run at once. decoded[i] is true if decode was called for run i and returned true. If decoded[i] is false, the
+// caller must read the tables of run i: no document is kept of the run, or the user must learn something about its
+// tables. In a store of many runs, Kept makes and stores missing documents.
 func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, data []byte) bool) (decoded []bool) {
 	decoded = make([]bool, len(sel.Runs))
 	read := func(i int, p *Packed) {

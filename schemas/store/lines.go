@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// lines reads the lines of the script that requested blocks. It also returns the text of each line and the whole files,
-// if the files are available and have not changed since the run.
+// lines reads the lines of the script that requested blocks. lines also returns the text of each line and the whole
+// files, if the files are available and have not changed since the run.
 func lines(r Run) ([]schemas.Line, map[string][]string, error) {
 	rows, err := schemas.Lines.ReadOptional(r.Dir)
 	if err != nil || len(rows) == 0 || r.Manifest.Code == nil {

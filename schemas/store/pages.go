@@ -119,8 +119,8 @@ func (r *columnReader) turn() error {
 	return nil
 }
 
-// spread appends the next n values to out, and a zero for each null, since a page stores no value for a null. It also
-// returns the place in values that it reached.
+// spread appends the next n values to out, and a zero for each null, since a page stores no value for a null. spread
+// also returns the place in values that it reached.
 func spread[V any](out, values []V, indexes []int32, at int, nulls []bool, n int) ([]V, int) {
 	for i := range n {
 		switch {

@@ -16,7 +16,7 @@ type Pending struct {
 	Running []Run
 }
 
-// Pending finds the selected runs without tables. It lists those that are still running separately, in Running.
+// Pending finds the selected runs without tables. Pending lists runs that are still running separately, in Running.
 func (sel *Selection) Pending() Pending {
 	p := Pending{Of: len(sel.Runs)}
 	for _, r := range sel.Runs {

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// removed is the suffix of a folder that is being removed. No command looks into such a folder.
+// removed is the suffix of a folder that is being removed. No command looks into a folder with this suffix.
 const removed = ".removed" + schemas.PartialSuffix
 
 // Remove deletes a run from its store. Remove first renames the folder, so that no command finds the run any more, and

@@ -23,8 +23,8 @@ type Selection struct {
 	Chosen string
 	// Suite is set if the selection is a whole suite, or a store with only one suite.
 	Suite *Suite
-	// Damaged lists unreadable run folders if an argument stands for all runs of a store. A damaged folder is then no
-	// error.
+	// Damaged lists unreadable run folders if an argument stands for all runs of a store. For an argument that stands
+	// for all runs, a damaged folder is no error.
 	Damaged []Damaged
 	// Named has the folders of the runs that an argument named singly, by id, name or folder.
 	Named map[string]bool
@@ -50,8 +50,8 @@ type Newest struct {
 	RunID string
 	Of    int  // runs of that name
 	Bare  bool // newer ones are bare repeats of the same experiment
-	// GPU is the GPU of the selected run, and Others are the GPUs of the other runs with the name. Both are set only if
-	// they differ.
+	// GPU is the GPU of the selected run, and Others are the GPUs of the other runs with the name. GPU and Others are
+	// set only if they differ.
 	GPU    string
 	Others []string
 }
@@ -90,7 +90,7 @@ func (e *NoRunsError) Error() string {
 
 func (e *NoRunsError) Unwrap() error { return ErrNoRuns }
 
-// An UnreadableError says that all run folders of a store are damaged. It contains the first one.
+// An UnreadableError says that all run folders of a store are damaged. An UnreadableError contains the first one.
 type UnreadableError struct{ Damaged }
 
 func (e UnreadableError) Error() string { return "no run can be read: " + e.Damaged.Error() }
@@ -161,8 +161,8 @@ const fewRuns = 4
 // argument, Resolve takes the newest suite, or the newest run if that is newer.
 func (s *Store) Resolve(args []string) (*Selection, error) { return s.resolve(args, false) }
 
-// ResolveEach is [Store.Resolve] for commands that list runs. Here a name stands for all runs with that name, and
-// without arguments ResolveEach selects the whole store.
+// ResolveEach is [Store.Resolve] for commands that list runs. For ResolveEach, a name stands for all runs with that
+// name, and without arguments ResolveEach selects the whole store.
 func (s *Store) ResolveEach(args []string) (*Selection, error) {
 	if len(args) == 0 {
 		return s.All()

@@ -176,8 +176,8 @@ func (r *resolver) addNamed(run Run) {
 // add adds a run to the selection, unless the selection has the run already.
 func (r *resolver) add(run Run) { r.addAs(run, absolute(run.Dir)) }
 
-// addAll adds the runs of a store. It resolves links in the store's path once, and not for each of thousands of runs.
-// Only for a run folder that is itself a link, it resolves the run folder's path.
+// addAll adds the runs of a store. addAll resolves links in the store's path once, and not for each of thousands of
+// runs. Only for a run folder that is itself a link, it resolves the run folder's path.
 func (r *resolver) addAll(runs []Run) {
 	stores := map[string]string{}
 	for _, run := range runs {
@@ -252,7 +252,7 @@ func Asked(runs []Run) []Run {
 }
 
 // recorded returns the run to select when run r was found by its name. If r is a bare repeat of an experiment that its
-// suite also recorded in full, that is the newest full repeat. Otherwise it is r itself.
+// suite also recorded in full, recorded returns the newest full repeat. In all other cases recorded returns r itself.
 func recorded(runs []Run, r Run) Run {
 	m := r.Manifest
 	if !m.Bare || m.Suite == nil {

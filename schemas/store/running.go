@@ -15,9 +15,9 @@ type Progress struct {
 	Written time.Duration // since anything was last written to disk; -1 = not known
 }
 
-// SetRunning sets the status [schemas.StatusRunning] for runs that a collector is still recording. The manifest of such
-// a run has the status that would apply if the collector died. recording returns a run's progress, or nil if no
-// collector is recording the run.
+// SetRunning sets the status [schemas.StatusRunning] for runs that a collector is still recording. The manifest of a
+// run that is still being recorded has the status that would apply if the collector died. recording returns a run's
+// progress, or nil if no collector is recording the run.
 func (sel *Selection) SetRunning(recording func(dir string) *Progress) {
 	for i, r := range sel.Runs {
 		if r.Manifest.Status != schemas.StatusPartial || r.Manifest.End != nil {

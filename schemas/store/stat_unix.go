@@ -4,8 +4,8 @@ package store
 
 import "golang.org/x/sys/unix"
 
-// A statter reads the sizes, times and inode numbers of files below a folder. It opens the folder once, since names
-// relative to an open folder take half the time of whole paths.
+// A statter reads the sizes, times and inode numbers of files below a folder. A statter opens the folder once, since
+// names relative to an open folder take half the time of whole paths.
 type statter struct {
 	dir int
 	err error

@@ -66,15 +66,15 @@ type Store struct {
 // Open returns the store in a folder. The folder need not exist yet; the store then has no runs.
 func Open(dir string) *Store { return &Store{dir: dir} }
 
-// OpenIndexed is [Open] for commands over many runs. It lists the runs of a large store from the store's index. The
-// listed runs' manifests may hold only the fields that selection needs. Code that reads a run's tables gets the whole
-// manifest.
+// OpenIndexed is [Open] for commands over many runs. OpenIndexed lists the runs of a large store from the store's
+// index. The listed runs' manifests may hold only the fields that selection needs. Code that reads a run's tables gets
+// the whole manifest.
 func OpenIndexed(dir string) *Store { return &Store{dir: dir, indexed: true} }
 
 // Dir returns the store's folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. It returns an
+// Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. Runs returns an
 // error only if the store's folder cannot be read.
 func (s *Store) Runs() ([]Run, []Damaged, error) {
 	dirs, links, err := s.folders()

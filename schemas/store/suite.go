@@ -128,8 +128,8 @@ func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)
 		if err != nil {
 			return nil, err
 		}
-		// The previous holder may have removed the lock file meanwhile. Then this lock is useless, since no other
-		// process can find its file.
+		// The previous holder may have removed the lock file meanwhile. A lock whose file was removed is useless, since
+		// no other process can find the file.
 		if lock.Holds(path) {
 			return sync.OnceFunc(func() {
 				os.Remove(path)
@@ -150,8 +150,8 @@ func SuiteName(id string) string {
 	return ""
 }
 
-// SweepSuites removes half-written documents of suites with the given name that killed processes left. It keeps the
-// documents of suites whose lock another process holds.
+// SweepSuites removes half-written documents of suites with the given name that killed processes left. SweepSuites
+// keeps the documents of suites whose lock another process holds.
 func (s *Store) SweepSuites(name string) error {
 	dir := filepath.Join(s.dir, suitesFolder)
 	entries, err := os.ReadDir(dir)

@@ -40,8 +40,8 @@ func FormatBytes(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// ParseDecimal parses a decimal number such as "1.05" exactly. It refuses fractions, exponents and signs, which big.Rat
-// would also parse.
+// ParseDecimal parses a decimal number such as "1.05" exactly. ParseDecimal refuses fractions, exponents and signs,
+// which big.Rat would also parse.
 func ParseDecimal(s string) (*big.Rat, bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > 20 || strings.Trim(s, "0123456789.") != "" {

@@ -63,7 +63,7 @@ const (
 	Holds   Verdict = 1
 )
 
-// deepest is the largest depth of nesting that the parser accepts. It limits the parser's stack.
+// deepest is the largest depth of nesting that the parser accepts. deepest limits the parser's stack.
 const deepest = 100
 
 var (
