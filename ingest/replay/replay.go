@@ -22,8 +22,8 @@ type Replay struct {
 	mapped   bool // an expandable segment has been seen
 	pools    bool // events name private pools, as torch 2.12 and later record them
 
-	// now and the fields below up to reserved are relative to the state before event 1. If a block turns out later to have been live
-	// before event 1, it is added at the end, since it shifts all values, peaks included, by the same amount.
+	// now and the fields up to reserved are relative to the state before event 1. If a block turns out later to have
+	// been live before event 1, it is added at the end, since it shifts all values, peaks included, by the same amount.
 	now                      Counters
 	peakSeq, reservedPeakSeq int64
 	before                   Counters
