@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// githubAction is what a test needs of action.yml.
+// githubAction has the parts of action.yml that a test needs.
 type githubAction struct {
 	Inputs map[string]struct {
 		Description string
@@ -43,13 +43,14 @@ func readAction(t *testing.T) (a githubAction) {
 	return a
 }
 
-// A runner is a machine that runs an action's steps. There is no GitHub, and its gh keeps what it is given.
+// A runner is a machine that runs an action's steps. It has no connection to GitHub. Its gh is a script that stores
+// comments in a folder.
 type runner struct {
 	folder string            // the checkout
 	temp   string            // RUNNER_TEMP
-	path   string            // what precedes PATH
-	values map[string]string // of expressions
-	failed string            // the step that failed; after it only steps with if: always() were run
+	path   string            // folders before the usual PATH
+	values map[string]string // values of expressions
+	failed string            // the step that failed; after it, only steps with if: always() run
 	output string
 }
 
@@ -66,7 +67,7 @@ func (r *runner) expand(t *testing.T, text string) string {
 	})
 }
 
-// holds evaluates the conditions that action.yml has.
+// holds evaluates the conditions that occur in action.yml.
 func (r *runner) holds(t *testing.T, condition string) bool {
 	for part := range strings.SplitSeq(condition, " && ") {
 		name, want, compared := strings.Cut(part, " ")
@@ -134,7 +135,7 @@ func contents(path string) string {
 	return string(b)
 }
 
-// fakeGH keeps the comments of a pull request in a folder, a file each, and finds those that begin with the marker.
+// fakeGH stores each comment of a pull request as a file in a folder, and finds comments that begin with the marker.
 const fakeGH = `#!/bin/bash
 shopt -s nullglob
 all="$*"
@@ -146,7 +147,7 @@ case "$all" in
 esac
 `
 
-// put writes a file that may be run.
+// put writes an executable file.
 func put(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -216,8 +217,8 @@ func (r *runner) comments() []string {
 	return out
 }
 
-// replayer is a dpsight whose predict takes a recorded run out of a store: the run named in method.txt in the
-// current folder. All other commands work as usual.
+// replayer is a script in place of dpsight. Its predict copies a recorded run from a store: the run named in method.txt
+// in the current folder. All other commands work as usual.
 const replayer = `#!/bin/bash
 case "$1" in predict|collect) ;; *) exec dpsight-itself "$@" ;; esac
 while [ $# -gt 1 ]; do [ "$1" = --store ] && store="$2"; shift; done
@@ -225,8 +226,8 @@ mkdir -p "$store"
 cp -r "$RECORDED"/*-"$(cat method.txt)"-* "$store"
 `
 
-// The action's scripts over recorded runs. A growth fails and is named in one comment, which the next push updates.
-// Without growth the action passes. A baseline file replaces the base commit.
+// TestAction runs the action's scripts over recorded runs. If memory grew, the action fails and names the growth in one
+// comment, which the next push updates. Without growth the action passes. A baseline file replaces the base commit.
 func TestAction(t *testing.T) {
 	a := readAction(t)
 	if a.Runs.Using != "composite" {

@@ -11,21 +11,21 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A change is a script in two versions: as written, and as a finding advises.
+// A change is a script in two versions: as written, and changed as a finding advises.
 type change struct {
-	script   string // a case from a public report, or a name that inPairs tells apart
+	script   string // name of a script in examples/reports, or of one in inPairs
 	found    []string
-	advised  string   // the argument that mends it
-	mend     []string // or the new text and the text that it replaces, for a case without an argument
-	id, line string   // of the first finding, and a text in its line
-	holder   string   // a part of its holder; empty = the finding has none to name
-	edit     string   // text of the line that the finding wants changed; empty = it names none
-	known    string   // how the saving is known; empty = it promises none
-	allFrom  int64    // the peak must fall by at least this percentage of what the finding saves at most
+	advised  string   // the argument that selects the changed version
+	mend     []string // or, without such an argument, the old text and the new text
+	id, line string   // id of the first finding, and a text in the line that it names
+	holder   string   // part of the finding's holder; empty if it names none
+	edit     string   // text of the line that the finding says to change; empty if it names none
+	known    string   // how the saving is known; empty if it names no saving
+	allFrom  int64    // least fall of the peak, in per cent of a saving that is an upper bound
 }
 
-// When a script is changed as its first finding advises, the peak falls by what the finding prints: exactly, at
-// least or at most, as it says. The changed script no longer has the finding.
+// If a script is changed as its first finding advises, the peak falls by the saving that the finding states: exactly,
+// at least or at most by that. The changed script no longer has the finding.
 func TestAdvisedScriptsPeakLower(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestAdvisedScriptsPeakLower(t *testing.T) {
 	}
 }
 
-// lowers runs both scripts.
+// lowers runs both versions of the script.
 func (c change) lowers(t *testing.T) {
 	text := scriptOf(t, c.script)
 	found, peak := findingsAndPeak(t, text, c.found...)
@@ -95,13 +95,13 @@ func (c change) lowers(t *testing.T) {
 		t.Errorf("%s: %+v, %q", c.script, f.Place.Line, holderOf(f))
 	}
 	c.edits(t, text, f)
-	// Enough may be left of what a change makes smaller for another finding.
+	// What is left of the reduced tensors may be enough for another finding.
 	if f := findFinding(advised, c.id); f != nil && (f.saves() == nil || *f.saves() > falls/2) {
 		t.Errorf("%s %s: %+v", c.script, c.advised, f)
 	}
 }
 
-// edits checks the line that is to change.
+// edits checks the line that the finding says to change.
 func (c *change) edits(t *testing.T, text string, f *finding) {
 	t.Helper()
 	lines := strings.Split(text, "\n")
@@ -116,7 +116,7 @@ func (c *change) edits(t *testing.T, text string, f *finding) {
 	t.Errorf("%s: to edit: %+v, want %q", c.script, f.Edits, c.edit)
 }
 
-// The saving from pieces of the cache is an upper bound: the peak reserved falls by less.
+// The saving for pieces of cached segments is an upper bound: the peak reserved falls by less.
 func TestAdvisedScriptsReserveLess(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -144,7 +144,7 @@ func TestAdvisedScriptsReserveLess(t *testing.T) {
 	}
 }
 
-// holds checks that the peak falls by what a finding promises.
+// holds checks that the peak falls by the saving that a finding states.
 func (c *change) holds(t *testing.T, f *finding, falls int64) {
 	t.Helper()
 	saves := *f.saves()
@@ -155,7 +155,7 @@ func (c *change) holds(t *testing.T, f *finding, falls int64) {
 	}
 }
 
-// scriptOf is the text of a case from a public report, or of one of the scripts below.
+// scriptOf returns the text of a script in examples/reports, or of one in inPairs.
 func scriptOf(t *testing.T, name string) string {
 	t.Helper()
 	if text := inPairs[name]; text != "" {
@@ -168,7 +168,7 @@ func scriptOf(t *testing.T, name string) string {
 	return string(text)
 }
 
-// findingsAndPeak records a script as train.py.
+// findingsAndPeak records a script as train.py and returns its findings and its peak.
 func findingsAndPeak(t *testing.T, script string, args ...string) ([]finding, int64) {
 	t.Helper()
 	e := record(t, script, nil, args, "", nil)
@@ -176,9 +176,9 @@ func findingsAndPeak(t *testing.T, script string, args ...string) ([]finding, in
 	return findingsOf(t, e.store)["train"], e.allocated(t, "peak")
 }
 
-// inPairs are scripts that take "kept" or "dropped".
+// inPairs are scripts that take an argument: "kept" is the version with the defect, "dropped" the changed one.
 var inPairs = map[string]string{
-	// A try that fails, and one with less that does not.
+	// One attempt fails, and a smaller one succeeds.
 	"exception": `
 import sys, torch
 torch.cuda.set_per_process_memory_fraction(2 ** 30 / torch.cuda.get_device_properties(0).total_memory)
@@ -194,7 +194,7 @@ for mib in (2048, 200):
             errors.append(error)
 print(result[1])
 `,
-	// A running loss has the graph of the step before until the next one takes its place.
+	// A running loss keeps the graph of the previous step until the next loss replaces it.
 	"earlier": trains + `
 last = None
 for step in range(4):
@@ -206,7 +206,7 @@ for step in range(4):
     last = loss if sys.argv[1] == "kept" else loss.detach()
     del loss, change
 `,
-	// One checkpoint around all layers, or four.
+	// All layers are in one checkpoint, or in four.
 	"checkpoint": trains + `
 from torch.utils.checkpoint import checkpoint
 model.extend(model[:] + torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Tanh(), torch.nn.Tanh(), torch.nn.Tanh()))
@@ -223,7 +223,7 @@ for step in range(3):
     del y
     optimizer.step()
 `,
-	// Layers that the optimizer does not get still have gradients.
+	// Layers whose parameters the optimizer does not have still get gradients.
 	"untrained": trains + `
 model.append(torch.nn.Linear(1024, 16, device="cuda"))
 if sys.argv[1] == "dropped":
@@ -237,7 +237,7 @@ for step in range(4):
     optimizer.step()
     del loss
 `,
-	// Hooks hold what a layer's input was before autocast cast it, or the cast itself, as autograd does.
+	// Hooks hold a layer's input from before autocast cast it, or, like autograd, the cast input.
 	"own hooks": `
 import sys, warnings, torch
 from opacus import GradSampleModule
@@ -256,7 +256,7 @@ for step in range(4):
         p.grad_sample = p.grad = None
     del loss
 `,
-	// The same models by Opacus' two ways to clip.
+	// The same models are clipped in the two ways of Opacus.
 	"per sample": `
 import torch
 model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(8)], torch.nn.Linear(1024, 8))
@@ -282,7 +282,7 @@ class Tokens(torch.nn.Module):
         return self.head(torch.relu(self.first(x)).mean(1))
 model, x = Tokens(), torch.randn(64, 2048, 64)
 ` + private,
-	// The input of frozen layers needs a gradient.
+	// The input of frozen layers requires a gradient.
 	"frozen": trains + `
 x = torch.randn(16384, 1024, device="cuda")
 model.requires_grad_(False).append(torch.nn.Linear(1024, 16, device="cuda"))
@@ -317,7 +317,7 @@ for step in range(4):
     optimizer.step()
     del loss
 `,
-	// A loss over all logits, or over an eighth of them at a time.
+	// The loss is computed from all logits, or from an eighth of them at a time.
 	"logits": `
 import sys, torch
 from torch.nn import functional as F
@@ -337,7 +337,7 @@ for step in range(4):
     optimizer.step()
     del y
 `,
-	// An update of all parameters at once, or of one after the other.
+	// One update changes all parameters together, or one after another.
 	"foreach": `
 import sys, torch
 model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(8)]).cuda()
@@ -348,11 +348,11 @@ for step in range(4):
     model(x).square().mean().backward()
     optimizer.step()
 `,
-	// A remainder of up to 1 MiB stays with a block, unless segments can be expanded.
+	// A remainder of up to 1 MiB stays in a block, unless segments are expandable.
 	"slack": expandable + `
 kept = [torch.empty((25 << 20) + 4096, dtype=torch.uint8, device="cuda") for _ in range(20)]
 `,
-	// Every other piece stays, so the gaps between them fit no larger request.
+	// Every second piece is kept, so the gaps between pieces are too small for a larger request.
 	"fragments": expandable + `
 held = []
 for i in range(5):
@@ -362,7 +362,7 @@ for i in range(5):
     large = torch.empty((200 + 40 * i) << 20, dtype=torch.uint8, device="cuda")
 print("reserved", torch.cuda.max_memory_reserved(), flush=True)
 `,
-	// A part of a tensor that was read once.
+	// A script keeps a part of a tensor that was read once.
 	"view": trains + `
 whole = torch.randn(32 << 20, device="cuda")
 part = whole[:4096] if sys.argv[1] == "kept" else whole[:4096].clone()
@@ -374,7 +374,7 @@ for step in range(4):
 `,
 }
 
-// expandable begins one that has expandable segments as advised.
+// expandable begins a script that uses expandable segments if the finding's advice is followed.
 const expandable = `
 import os, sys
 if sys.argv[1] == "dropped":
@@ -382,7 +382,7 @@ if sys.argv[1] == "dropped":
 import torch
 `
 
-// private ends one that trains by Opacus.
+// private is the end of a script that trains with Opacus.
 const private = `
 import sys, warnings
 from opacus import PrivacyEngine
@@ -403,7 +403,7 @@ for x, y in loader:
     optimizer.step()
 `
 
-// trains begins a script that trains.
+// trains is the beginning of a script that trains.
 const trains = `
 import sys, torch
 layers = [layer for _ in range(4) for layer in (torch.nn.Linear(1024, 1024), torch.nn.Tanh())]
@@ -412,7 +412,7 @@ optimizer = torch.optim.Adam(model.parameters(), foreach=False)
 x = torch.randn(4096, 1024, device="cuda")
 `
 
-// holderOf returns what keeps a finding's tensors; empty if the finding does not say.
+// holderOf returns the holder that a finding names, or "".
 func holderOf(f *finding) string {
 	if f.Holder == nil {
 		return ""
@@ -420,7 +420,7 @@ func holderOf(f *finding) string {
 	return f.Holder.Path
 }
 
-// lineHas reports whether the line that a finding names has a text.
+// lineHas reports whether the line that a finding names contains a text.
 func lineHas(t *testing.T, script string, f *finding, want string) bool {
 	t.Helper()
 	if f.Place.Line == nil {

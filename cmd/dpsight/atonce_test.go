@@ -16,8 +16,8 @@ import (
 
 const atOnceRun = "20261121T205109Z-vanilla-096510"
 
-// pairs returns how many times two processes do the same at once; rest includes the cases that make test leaves
-// out.
+// pairs returns how often two processes do the same thing at the same time. rest includes the cases that `make test`
+// leaves out.
 func pairs(rest bool) int {
 	if rest {
 		return 50
@@ -25,7 +25,7 @@ func pairs(rest bool) int {
 	return 6
 }
 
-// twice runs dpsight two times at once with the same arguments.
+// twice runs two dpsight processes at the same time, with the same arguments.
 func twice(t *testing.T, args ...string) (out [2]result) {
 	t.Helper()
 	var both sync.WaitGroup
@@ -47,7 +47,7 @@ func twice(t *testing.T, args ...string) (out [2]result) {
 	return out
 }
 
-// states are what two said of one input, as CSV, in the order of the alphabet.
+// states returns the states of one input in two processes' CSV output, in alphabetical order.
 func states(out [2]result) string {
 	var words [2]string
 	for i, r := range out {
@@ -66,7 +66,7 @@ func states(out [2]result) string {
 	return words[0] + " " + words[1]
 }
 
-// tidy expects a run with all its tables, and nothing half-written in the store.
+// tidy checks that a run has all its tables, and that the store has no half-written files.
 func tidy(t *testing.T, dir string) {
 	t.Helper()
 	report, err := schemas.ReadIngestReport(dir)

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// bounded makes a store of the recorded runs, in which a run's peak is known within bounds only.
+// bounded makes a store with copies of recorded runs, of which one has a bounded peak.
 func bounded(t *testing.T, which int) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "store")
@@ -38,7 +38,7 @@ func bounded(t *testing.T, which int) (dir string) {
 	return dir
 }
 
-// Every output of a bounded peak says that it is bounded.
+// All output about a run with a bounded peak says that the peak is bounded.
 func TestBoundedPeaksAreSaid(t *testing.T) {
 	const base, run = 0, 1
 	dir := bounded(t, run)
@@ -56,7 +56,7 @@ func TestBoundedPeaksAreSaid(t *testing.T) {
 		for _, format := range []string{"table", "json", "csv"} {
 			r := dpsight(t, "", append(args, "--format", format)...)
 			said := strings.Contains(r.stdout, schemas.Bounded) ||
-				format == "csv" && strings.Contains(r.stdout, ",147726336,") // a range of its cell
+				format == "csv" && strings.Contains(r.stdout, ",147726336,") // part of a cell's range
 			if format == "json" {
 				said = strings.Contains(r.stdout, "peak_high_bytes") || strings.Contains(r.stdout, "current_high")
 			}
@@ -84,7 +84,7 @@ func TestBoundedPeaksAreSaid(t *testing.T) {
 		if err != nil || len(found) == 0 {
 			t.Errorf("%s: %q, %v", name, found, err)
 		}
-		said := false // of one run alone, what is of the other does not
+		said := false // whether the output is about this run alone
 		for _, path := range found {
 			b, err := os.ReadFile(path)
 			if err != nil {

@@ -25,11 +25,11 @@ const chartsPage = "../../docs/migration.md"
 
 var chartsBlock = regexp.MustCompile(`(?s)<!-- charts -->\n.*?<!-- end -->`)
 
-// charted is what two charts say of one run, in bytes: the end of its bar of components, and the highest point of its
-// timeline. Where they are right, both are the peak that torch counted.
+// charted has the figures of one run that two charts show, in bytes: the end of the run's bar of components, and the
+// highest point of its timeline. If both charts are right, both figures equal the peak by torch's counters.
 type charted struct{ peak, bar, timeline int64 }
 
-// replacedResult is what the component profiler's charts take from a file of its own.
+// replacedResult has the values of a result file from which the component profiler draws its charts.
 type replacedResult struct {
 	Config       map[string]float64 `json:"config"`
 	PeakMemoryMB float64            `json:"peak_memory_mb"`
@@ -39,11 +39,12 @@ type replacedResult struct {
 	} `json:"snapshots"`
 }
 
-// stackedComponents are what its bars are stacked of.
+// stackedComponents are the components that the profiler's bars consist of.
 var stackedComponents = []string{"model_parameters_mb", "optimizer_states_mb", "gradients_mb", "activation_hooks_mb",
 	"norm_samples_mb", "temp_matrices_mb"}
 
-// charted draws as the profiler does: a bar is the sum of the components, and a timeline has a point a snapshot.
+// charted returns the figures that the profiler's charts show: a bar is the sum of the components, and a timeline has a
+// point for each snapshot.
 func (r replacedResult) charted() charted {
 	var c charted
 	stack := 0.0
@@ -59,9 +60,9 @@ func (r replacedResult) charted() charted {
 
 func mebibytes(n float64) int64 { return int64(math.Round(n * (1 << 20))) }
 
-// Compares the component profiler's charts with dpsight's, for the same experiment on the same kind of GPU. Its
-// bars end beyond the peak or far below it, and its timeline stays below. dpsight's bars and timeline end at the
-// peak, to the byte, and no text overlaps another.
+// Compares the component profiler's charts with dpsight's, for the same experiment on the same kind of GPU. The
+// profiler's bars end beyond the peak or far below it, and its timeline stays below the peak. dpsight's bars and
+// timeline end at the peak, to the byte, and no text overlaps another.
 func TestChartsBesideTheReplaced(t *testing.T) {
 	theirs := map[string]replacedResult{}
 	for _, method := range []string{"vanilla", "ghost"} {
@@ -94,7 +95,7 @@ func TestChartsBesideTheReplaced(t *testing.T) {
 		t.Errorf("the page says that the bar of vanilla has nothing for activations and gradients: %v", b)
 	}
 
-	// Its method ghost makes one backward pass that computes norms.
+	// The profiler's method ghost makes one backward pass that only computes norms.
 	recorded := map[string]string{"vanilla": "vanilla", "ghost": "norm_only"}
 	drawn, params := chartedHere(t, filepath.Join("..", "..", "examples", "headline"))
 	for method, here := range recorded {
@@ -112,7 +113,7 @@ func TestChartsBesideTheReplaced(t *testing.T) {
 	holdChartsPage(t, theirs, drawn)
 }
 
-// chartedHere reads the values of a store's charts off their axes, as a person does. It also returns the runs'
+// chartedHere reads the values of a store's charts from their axes, as a person does. It also returns the runs'
 // parameters.
 func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]map[string]any) {
 	t.Helper()
@@ -130,7 +131,7 @@ func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]ma
 	charts, params := map[string]charted{}, map[string]map[string]any{}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		if c.Bare() { // nothing is drawn of what was not recorded
+		if c.Bare() { // nothing is drawn for a bare run
 			continue
 		}
 		at := slices.IndexFunc(sel.Runs, func(r store.Run) bool { return r.ID == c.RunID })
@@ -187,10 +188,10 @@ func shapeOf(t *testing.T, c *canvas.Canvas, what string) canvas.Shape {
 	return c.Shapes[at]
 }
 
-// endOfBar reads where a bar ends off the numbers below its axis.
+// endOfBar reads the end of a bar from the numbers below its axis.
 func endOfBar(t *testing.T, c *canvas.Canvas, what string) int64 {
 	t.Helper()
-	const below = 30 // logical pixels that hold the numbers of the axis
+	const below = 30 // logical pixels in which the axis's numbers lie
 	m := shapeOf(t, c, what)
 	var axis scale
 	for _, l := range c.Labels {
@@ -202,7 +203,7 @@ func endOfBar(t *testing.T, c *canvas.Canvas, what string) int64 {
 	return axis.read(t, m.Box.X1)
 }
 
-// topOfTimeline reads how high something reaches off the numbers to the left of its panel.
+// topOfTimeline reads the height of a curve from the numbers to the left of its panel.
 func topOfTimeline(t *testing.T, c *canvas.Canvas, what string) int64 {
 	t.Helper()
 	m := shapeOf(t, c, what)

@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Words are completed: commands and their short forms, options, and the values of options and arguments.
+// dpsight completes words: commands and their short forms, options, and the values of options and arguments.
 func TestCompletion(t *testing.T) {
 	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
 	if err != nil {
@@ -60,7 +60,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// The script for bash asks dpsight, and puts in what bash takes for the word.
+// The script for bash asks dpsight for completions, and inserts the part that bash takes for the word.
 func TestCompletionInBash(t *testing.T) {
 	script := must(t, "", "completion", "bash").stdout
 	const ask = `
@@ -69,7 +69,7 @@ _dpsight
 printf '%s\n' "${COMPREPLY[@]}"`
 	for _, test := range []struct {
 		line, want string
-		words      []string // as bash breaks them, at = and : too
+		words      []string // split as bash splits words, also at = and :
 	}{
 		{"dpsight brea", "breakdown", []string{"dpsight", "brea"}},
 		{"dpsight predict --device=t", "t4", []string{"dpsight", "predict", "--device", "=", "t"}},

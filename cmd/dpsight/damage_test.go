@@ -64,9 +64,9 @@ func sampledRun(t *testing.T) (storeDir, dir, suite string) {
 	return storeDir, dir, s.SuiteFile(m.Suite.ID)
 }
 
-// A flipped bit or a lost tail in any file that dpsight writes gives an error or a warning, or changes nothing that
-// is printed. No check passes with other figures. Tables stay as they are if their journal is damaged, and damaged
-// tables are made again from the journal.
+// If a bit is flipped in a file that dpsight wrote, or its end is lost, commands return an error or a warning, or print
+// the same as before. No check passes with changed figures. Tables stay as they are if their journal is damaged, and
+// damaged tables are made again from the journal.
 func TestDamageIsNeverQuiet(t *testing.T) {
 	flips, cuts := 36, 14
 	if testkit.WithRest() {
@@ -80,7 +80,7 @@ func TestDamageIsNeverQuiet(t *testing.T) {
 		{"analyze", "time", dir, "--format", "json"}, {"analyze", "ladder", dir, "--format", "json"},
 		{"check", "--store", storeDir, "--baseline", baseline, "--threshold", "peak=1.05", "--threshold", "device=1.05"},
 	}
-	if testkit.WithRest() { // commands that read the other tables
+	if testkit.WithRest() { // also commands that read the other tables
 		printed = append(printed, []string{"analyze", "breakdown", dir, "--by", "stack", "--format", "json"},
 			[]string{"analyze", "breakdown", dir, "--by", "line", "--format", "json"},
 			[]string{"analyze", "host", dir, "--format", "json"}, []string{"export", dir, "--format", "result-json"})

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// wantDecided predicts a script that fails after it reads an unknown value. It wants a successful prediction in
-// which the read at place gives the other answer.
+// wantDecided predicts a script that fails after it reads an unknown value. It expects a successful prediction in which
+// the read at place gets the other answer.
 func wantDecided(t *testing.T, script, place, failure string) {
 	t.Helper()
 	store := t.TempDir()
@@ -31,7 +31,7 @@ func wantDecided(t *testing.T, script, place, failure string) {
 	if !strings.Contains(r.stderr, place) || !strings.Contains(r.stderr, "predicting again with the other answer") {
 		t.Errorf("%s", r.stderr)
 	}
-	// The run that failed names the read too.
+	// The failed run names the read too.
 	m, err := schemas.ReadManifest(filepath.Join(store, doc.Runs[0].RunID))
 	if err != nil || len(m.Phantom.Decisions) != 1 {
 		t.Fatalf("%v: %+v", err, m)
@@ -43,7 +43,7 @@ func wantDecided(t *testing.T, script, place, failure string) {
 	}
 }
 
-// A script that asserts something of computed values is predicted as if it held.
+// A script that asserts something about computed values is predicted as if the assertion held.
 func TestPredictDecidesAsserts(t *testing.T) {
 	testkit.Rest(t)
 	script := caseFile(t, "assert_range.py")
@@ -80,7 +80,7 @@ func TestPredictDecidesExits(t *testing.T) {
 	}
 }
 
-// failingAlone fails after it reads a value. No answer to that read avoids the failure.
+// failingAlone is a script that fails after it reads a value. No answer to that read avoids the failure.
 const failingAlone = `
 import sys, torch
 if len(sys.argv) > 1:
@@ -90,8 +90,8 @@ else:
     raise KeyError("of its own")
 `
 
-// A script with a failure of its own is not predicted again and again. In a search, the answers that the first
-// value needs are used for the others.
+// A script that fails for another reason is not predicted again and again. In a search, answers that the first value
+// needed are used for the other values.
 func TestPredictDecidesNotInVain(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, failingAlone)
@@ -106,7 +106,8 @@ func TestPredictDecidesNotInVain(t *testing.T) {
 	}
 }
 
-// deciders is a suite of scripts. Two of them fail after they read a value that the phantom GPU does not compute.
+// deciders is a suite of scripts. Two of the scripts fail after they read a value that the phantom GPU does not
+// compute.
 const deciders = `
 name: deciders
 command: [PYTHON, SCRIPT, "{kind}"]
@@ -122,7 +123,7 @@ elif sys.argv[1] == "exits" and not (x >= 0).all():
     raise SystemExit("out of range")
 `
 
-// listed returns the runs of a store and fails unless there are n.
+// listed returns the runs of a store, and fails the test unless there are n.
 func listed(t *testing.T, store string, n int) []analyze.RunsRow {
 	t.Helper()
 	r := dpsight(t, store, "runs", "--store", store, "--format", "json")

@@ -72,7 +72,7 @@ for i in range(16 if mode == "growth" else 5):
 print("peak", torch.cuda.max_memory_allocated(), flush=True)
 `
 
-// Each planted defect is found, and what it would save is what the same loop saves without it.
+// dpsight finds each planted defect, and states a saving that equals what the same loop saves without the defect.
 func TestDefectsAreFound(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -98,8 +98,8 @@ func TestDefectsAreFound(t *testing.T) {
 		results[mode] = recorded{peak, findingsOf(t, e.store)[mode]}
 	}
 	clean := results["clean"]
-	// If torch keeps a workspace for each thread (2.15 keeps none), every small run has backward's. The loop has no
-	// other defect.
+	// If torch keeps a workspace for each thread (2.15 keeps none), each small run has backward's, which counts as the
+	// only other finding.
 	want := []string{"rule-of-thumb"}
 	keepsWorkspaces := clean.peak != results["samethread"].peak
 	if keepsWorkspaces {
@@ -152,12 +152,12 @@ func TestDefectsAreFound(t *testing.T) {
 	}
 }
 
-// failedInForward matches any module: if torch keeps no workspaces, the first layer finds room and the next does
-// not.
+// failedInForward matches any module: if torch keeps no workspaces, there is room for the first layer and none for the
+// second.
 var failedInForward = regexp.MustCompile(`by module [01] failed in forward of step 3`)
 
 // A failed allocation is reported with its size, its place, what held the memory and what was cached. A script that
-// catches it and goes on ends well.
+// catches the failure and continues ends well.
 func TestFailedAllocations(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Where nothing can be recorded, the demo is a report on the recorded example. The test uses the real script and
-// the real Makefile. Only the build of dpsight is replaced, by the program under test.
+// If nothing can be recorded or predicted, the demo is a report on the recorded example. The test uses the real script
+// and the real Makefile. Only the build of dpsight is replaced, by the program under test.
 func TestDemoThatCannotRecord(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it draws whole reports: slow under the race detector, which finds nothing there")
@@ -29,7 +29,7 @@ func TestDemoThatCannotRecord(t *testing.T) {
 	build := `[ "$*" = 'build -o dpsight ./cmd/dpsight' ] && cp '` + program + `' dpsight`
 	for _, test := range []struct {
 		name, says string
-		tools      map[string]string // that are not the machine's own
+		tools      map[string]string // commands that differ from the machine's own
 	}{
 		{"without Python", "make setup failed, so nothing can be recorded", map[string]string{"go": build,
 			"uname": "echo Linux x86_64"}},

@@ -19,7 +19,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// training trains a small model. Its argument is the number of steps, and it prints a line after each.
+// training is a script that trains a small model. Its argument is the number of steps, and it prints a line after each
+// step.
 const training = `
 import sys, time, torch
 model = torch.nn.Linear(256, 256).cuda()
@@ -32,7 +33,8 @@ for step in range(int(sys.argv[1])):
     time.sleep(0.02)
 `
 
-// hoarding takes memory until there is none left. It then prints what it holds, and releases it or dies.
+// hoarding is a script that allocates memory until none is left. It then prints how much it holds, and releases the
+// memory or dies.
 const hoarding = `
 import sys, torch
 hoard = []
@@ -46,8 +48,8 @@ except torch.cuda.OutOfMemoryError:
 hoard.clear()
 `
 
-// pressing is interrupted at each of its steps, each time in the next line of some of the agent's files, and
-// continues until all lines were tried.
+// pressing is a script that is interrupted at each of its steps, each time in the next line of some of the agent's
+// files, until all lines were tried.
 const pressing = `
 import os, signal, sys, torch
 files = tuple(os.path.join(os.path.dirname(sys.modules["dpsight"].__file__), n + ".py") for n in sys.argv[1:])
@@ -90,7 +92,7 @@ type ending struct {
 	manifest *schemas.Manifest
 }
 
-// record collects a command on the phantom GPU. seen is called once with the process when its output holds word.
+// record collects a command on the phantom GPU. seen is called once with the process, when its output contains word.
 func record(t *testing.T, script string, flags, args []string, word string, seen func(*os.Process)) ending {
 	t.Helper()
 	interpreter := python(t)
@@ -139,7 +141,7 @@ func record(t *testing.T, script string, flags, args []string, word string, seen
 	return e
 }
 
-// watched keeps output and tells when a word appears in it.
+// watched stores output and reports when a word appears in it.
 type watched struct {
 	mu   sync.Mutex
 	b    bytes.Buffer
@@ -164,7 +166,7 @@ func (w *watched) text() string {
 	return w.b.String()
 }
 
-// expect checks status and exit code, and that the run can be read: every category at its peak, exactly.
+// expect checks the status and the exit code, and that the run can be read: its categories sum exactly to the peak.
 func (e ending) expect(t *testing.T, status string, code int) (allocated int64) {
 	t.Helper()
 	if e.code != code || e.manifest.Status != status || (status == schemas.StatusOK) != (e.manifest.Reason == "") {
@@ -182,7 +184,7 @@ func (e ending) expect(t *testing.T, status string, code int) (allocated int64) 
 	return e.allocated(t, "peak")
 }
 
-// allocated is what the breakdown at a moment sums to.
+// allocated returns the sum of the breakdown at a moment.
 func (e ending) allocated(t *testing.T, at string) int64 {
 	t.Helper()
 	var doc breakdownDoc
@@ -213,7 +215,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Wherever the agent is when Python raises an exception, no event is lost and none is written twice.
+// If Python raises an exception anywhere in the agent's code, no event is lost or written twice.
 func TestInterruptedAnywhere(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -224,7 +226,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 	}
 }
 
-// Wherever the agent is in counting steps when Python raises, each step that ends is followed by the next.
+// If Python raises an exception anywhere in the agent's counting of steps, each step that ends is followed by the next.
 func TestStepsEndWhole(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -259,7 +261,7 @@ defaults: {model: mlp, preset: tiny, num_iter: 2000}
 experiments: [{method: vanilla}, {method: dpsgd}]
 `
 
-// The first experiment is ended and kept; the second is never begun.
+// The first experiment is ended and kept, and the second is never started.
 func TestSuiteInterrupted(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -307,7 +309,7 @@ func TestTimeLimit(t *testing.T) {
 
 func held(t *testing.T, e ending) int64 { return e.number(t, "held") }
 
-// number is what the script printed after a word.
+// number returns the number that the script printed after a word.
 func (e ending) number(t *testing.T, word string) (n int64) {
 	t.Helper()
 	// From the log: on the terminal the script's two streams mix in the middle of a line.

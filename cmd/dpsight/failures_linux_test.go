@@ -64,9 +64,9 @@ def train():
 train()
 `
 
-// Requests fail in an instrumented step, in bare steps, and outside the recorded steps. Each time the breakdown
-// says what held the memory and which module asked. Memory that the failure held is released as it would be without
-// dpsight.
+// Requests for memory fail in an instrumented step, in bare steps, and outside the recorded steps. Each time the
+// breakdown names what held the memory and which module made the request. Memory that the failure held is released as
+// it would be without dpsight.
 func TestFailuresInEveryStep(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestFailuresInEveryStep(t *testing.T) {
 	}
 }
 
-// logged is what the script wrote.
+// logged returns the script's output.
 func (e ending) logged(t *testing.T) string {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(e.dir, collect.StdoutFile))

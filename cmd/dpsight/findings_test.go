@@ -51,7 +51,7 @@ type finding struct {
 	}
 }
 
-// saves returns the bytes that a finding saves, nil if it does not say.
+// saves returns the bytes that a finding saves, or nil if it states no saving.
 func (f *finding) saves() *int64 {
 	if f.Saving == nil {
 		return nil
@@ -59,7 +59,7 @@ func (f *finding) saves() *int64 {
 	return f.Saving.Bytes
 }
 
-// figure is the value of a finding's figure.
+// figure returns the value of one of a finding's figures.
 func (f *finding) figure(t *testing.T, what string) int64 {
 	t.Helper()
 	for _, g := range f.Figures {
@@ -71,7 +71,7 @@ func (f *finding) figure(t *testing.T, what string) int64 {
 	return 0
 }
 
-// findingsOf gives each run's findings by name of the run.
+// findingsOf returns the findings of each run, by the run's name.
 func findingsOf(t *testing.T, store string, args ...string) map[string][]finding {
 	t.Helper()
 	var doc struct {
@@ -154,7 +154,7 @@ func TestFindingsSayWhatToChange(t *testing.T) {
 	}
 }
 
-// The recordings have their known findings and no wrong ones.
+// The recordings have the findings that are known for them, and no wrong ones.
 func TestFindingsOfHeadline(t *testing.T) {
 	t.Parallel()
 	store, err := filepath.Abs(headlineStore)
@@ -174,7 +174,7 @@ func TestFindingsOfHeadline(t *testing.T) {
 		"bk":        {"kept-gradients", "output-copies", "own-hooks", "rule-of-thumb"},
 		"norm_only": {"clip-temporaries", "kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
 	} {
-		// Those on times are another matter each time that a GPU is asked.
+		// Findings about times differ between machines and recordings.
 		got := slices.DeleteFunc(ids(found[name]), func(id string) bool {
 			return slices.Contains([]string{"throttled", "unsteady-steps", "cheaper-method"}, id)
 		})

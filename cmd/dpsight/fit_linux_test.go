@@ -16,7 +16,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// holding takes as many MiB as its argument says; from its second argument on it fails for another reason.
+// holding is a script that allocates as many MiB as its argument says. With a second argument it fails for another
+// reason.
 const holding = `
 import sys, torch
 n = int(sys.argv[1])
@@ -25,13 +26,13 @@ if len(sys.argv) > 2 and n >= int(sys.argv[2]):
 kept = torch.empty(n << 20, dtype=torch.uint8, device="cuda")
 `
 
-// searched runs dpsight predict --vary with JSON.
+// searched runs dpsight predict --vary and returns its JSON document.
 func searched(t *testing.T, store string, args ...string) (result, predict.FitDocument) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command("dpsight", append([]string{"predict", "--store", store, "--format", "json"}, args...)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = store, &stdout, &stderr // a command includes its folder
-	_ = cmd.Run()                                             // the exit code says it
+	cmd.Dir, cmd.Stdout, cmd.Stderr = store, &stdout, &stderr // the folder is part of a command's key
+	_ = cmd.Run()                                             // the result's exit code has the error
 	var doc predict.FitDocument
 	if stdout.Len() > 0 {
 		if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil {
@@ -110,7 +111,7 @@ func TestFit(t *testing.T) {
 	if is, err := os.ReadFile(filepath.Join(out, "fit.json")); err != nil || !bytes.Equal(is, was) {
 		t.Errorf("the first search's document was changed, %v", err)
 	}
-	// The files that appeared beside the script are dpsight's own, so nothing is predicted again.
+	// dpsight itself wrote the files that appeared beside the script, so nothing is predicted again.
 	if err := os.Chtimes(script, time.Unix(1e9, 0), time.Unix(1e9, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A script that fails for another reason than memory ends the search with one sentence. So does a range in which
+// A script that fails for a reason other than memory ends the search with one sentence. So does a range in which
 // nothing fits.
 func TestFitThatFindsNothing(t *testing.T) {
 	testkit.Rest(t)
@@ -143,7 +144,7 @@ func TestFitThatFindsNothing(t *testing.T) {
 	}
 }
 
-// An impossible value that was tried beside the answer does not change the answer, and is named.
+// A value for which the script fails is named if it was tried beside the answer, and does not change the answer.
 func TestFitBesideAValueThatCannotBe(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, "import sys\nif sys.argv[1] == '20':\n    raise ValueError('that many are not known')\n"+
@@ -202,7 +203,7 @@ for _ in range(2):
 	}
 }
 
-// A workspace that fails, and that torch does without, is nothing that the script has less: it fits.
+// If a workspace cannot be allocated, and torch works without it, the value still fits.
 func TestFitWithoutWorkspaces(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, `
@@ -267,7 +268,7 @@ func TestFitRefuses(t *testing.T) {
 	}
 }
 
-// Several methods are several cells; that devices make a grid of them is shown without Python, in collect/fit.
+// Several methods give several cells. Without Python, a test in collect/fit checks that devices make a grid of them.
 func TestFitOfMethods(t *testing.T) {
 	testkit.Rest(t)
 	r, doc := searched(t, t.TempDir(), "--vary", "batch_size=2..2", "--device", "t4", "--method", "vanilla,ghost",
@@ -284,7 +285,7 @@ func TestFitOfMethods(t *testing.T) {
 	}
 }
 
-// A physical batch must divide the batch: the values that do are searched, and the result says which.
+// A physical batch must divide the batch. The search tries only such values, and the result names them.
 func TestFitOfPhysicalBatches(t *testing.T) {
 	testkit.Rest(t)
 	out := t.TempDir()
@@ -312,7 +313,7 @@ func TestFitOfPhysicalBatches(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends a search and keeps what is done.
+// Ctrl-C ends a search and keeps the predictions made so far.
 func TestFitInterrupted(t *testing.T) {
 	testkit.Rest(t)
 	interpreter, store := python(t), t.TempDir()

@@ -26,7 +26,7 @@ func ingested(t *testing.T) (store string) {
 	return store
 }
 
-// dpsight does not open a pipe in a store. Nothing writes to it, so reading it would never end.
+// dpsight does not open a pipe in a store. Nothing writes to such a pipe, so reading it would never end.
 func TestPipesAreNotOpened(t *testing.T) {
 	t.Parallel()
 	store := ingested(t)
@@ -63,6 +63,6 @@ func TestForeignFilesStay(t *testing.T) {
 			t.Errorf("%v: exit code %d, the file has %.20q\n%s", args, r.code, kept, r.stderr)
 		}
 		must(t, "", append(args, "--force")...)
-		must(t, "", args...) // its own
+		must(t, "", args...) // dpsight's own file
 	}
 }

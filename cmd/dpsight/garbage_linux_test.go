@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// cyclic leaves 4 MiB a step in a reference cycle, which Python's garbage collector frees some steps later.
+// cyclic is a script that leaves 4 MiB in a reference cycle at each step, which Python's garbage collector frees some
+// steps later.
 const cyclic = `
 import torch
 
@@ -25,7 +26,8 @@ for step in range(40):
     del held
 `
 
-// functional keeps nothing of a step. Memory that autograd's own thread still holds does not count.
+// functional is a script that keeps nothing from step to step. Memory that autograd's own thread still holds does not
+// count.
 const functional = `
 import torch
 
@@ -102,8 +104,8 @@ model(torch.randn(20, 8, 32).cuda())[0].sum().backward()
 	}
 }
 
-// TestPredictWaitsForAutograd finds what a step held freed as soon as the step has ended, whenever autograd's threads
-// get to it.
+// TestPredictWaitsForAutograd checks that memory of a step is freed as soon as the step has ended, independently of
+// when autograd's threads run.
 func TestPredictWaitsForAutograd(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)

@@ -1,6 +1,6 @@
 # Source: https://github.com/pytorch/pytorch/issues/9439
-# Author's figure: SGD trains batch 8 of VGG-16, Adam only batch 4.
-# Right: half of the peak is Adam's state, made by the first step.
+# The report says: SGD trains batch 8 of VGG-16, Adam only batch 4.
+# dpsight should show: half of the peak is Adam's state, made by the first step.
 import torch
 from torch import nn
 

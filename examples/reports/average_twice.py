@@ -1,6 +1,6 @@
 # Source: https://github.com/mosaicml/composer/pull/1941
-# Author's figure: 2x the model's parameters, 1x after the change.
-# Right: weights of two models, gradients, and the clones in the script's dictionary, a quarter each.
+# The report says: 2x the model's parameters, 1x after the change.
+# dpsight should show: weights of two models, gradients, and the clones in the script's dictionary, a quarter each.
 import copy
 
 import torch

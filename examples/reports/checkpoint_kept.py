@@ -1,6 +1,6 @@
 # Source: https://github.com/pytorch/pytorch/issues/7415
-# Author's figure: approximately double the memory.
-# Right: a third is the loaded file's tensors, which the script keeps beside weights and gradients.
+# The report says: approximately double the memory.
+# dpsight should show: a third is the loaded file's tensors, which the script keeps beside weights and gradients.
 import io
 
 import torch

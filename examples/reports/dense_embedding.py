@@ -1,6 +1,6 @@
 # Source: https://github.com/pytorch/pytorch/issues/109282
-# Author's figure: 186 GB more in backward: the table once more.
-# Right: half is the table, half its dense gradient.
+# The report says: 186 GB more in backward: the table once more.
+# dpsight should show: half is the table, half its dense gradient.
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 # Source: https://github.com/unslothai/unsloth/issues/3700
-# Author's figure: none; a massive grab of memory.
-# Right: logits and what the loss makes of them: saved log-softmax, and gradients that flow.
+# The report says, without a figure: a massive grab of memory.
+# dpsight should show: logits and what the loss makes of them: saved log-softmax, and gradients that flow.
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 # Source: https://github.com/pytorch/pytorch/issues/97712
-# Author's figure: sizeof(parameters) more than without foreach.
-# Right: weights 20 %, gradients 20 %, state 40 %, and the update's temporaries 20 % of the peak.
+# The report says: sizeof(parameters) more than without foreach.
+# dpsight should show: weights 20 %, gradients 20 %, state 40 %, and the update's temporaries 20 % of the peak.
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 # Source: https://github.com/pytorch/pytorch/issues/2198
-# Author's figure: none; full after a sequence of 10,000.
-# Right: activations: the hidden state is never detached, so the graph of every batch lives.
+# The report says, without a figure: full after a sequence of 10,000.
+# dpsight should show: activations: the hidden state is never detached, so the graph of every batch lives.
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 # Source: https://github.com/huggingface/transformers/issues/7232
-# Author's figure: none; fails in evaluation of 469,530 sentences.
-# Right: the script's joined predictions, twice while torch.cat copies them.
+# The report says, without a figure: fails in evaluation of 469,530 sentences.
+# dpsight should show: the script's joined predictions, twice while torch.cat copies them.
 import torch
 from torch import nn
 

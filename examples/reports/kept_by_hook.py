@@ -1,6 +1,6 @@
 # Source: https://github.com/jacobgil/pytorch-grad-cam/issues/71
-# Author's figure: none; runs out of memory.
-# Right: the outputs that a forward hook appends to the script's list.
+# The report says, without a figure: runs out of memory.
+# dpsight should show: the outputs that a forward hook appends to the script's list.
 import torch
 from torch import nn
 

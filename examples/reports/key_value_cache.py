@@ -1,6 +1,6 @@
 # Source: https://github.com/huggingface/transformers/issues/25930
-# Author's figure: twice the memory that the cache needs.
-# Right: the script's cache of keys and values, and its copy while torch.cat extends it.
+# The report says: twice the memory that the cache needs.
+# dpsight should show: the script's cache of keys and values, and its copy while torch.cat extends it.
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 # Source: https://github.com/pytorch/pytorch/pull/539
-# Author's figure: none; a very memory intensive optimizer.
-# Right: the optimizer's history of directions and steps.
+# The report says, without a figure: a very memory intensive optimizer.
+# dpsight should show: the optimizer's history of directions and steps.
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 # Source: https://github.com/huggingface/peft/issues/525
-# Author's figure: none; out of memory though few parameters train.
-# Right: activations: freezing the weights does not free what the adapters and non-linear layers save.
+# The report says, without a figure: out of memory though few parameters train.
+# dpsight should show: activations: freezing the weights does not free what the adapters and non-linear layers save.
 import torch
 from torch import nn
 

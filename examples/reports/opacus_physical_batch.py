@@ -1,6 +1,6 @@
 # Source: https://github.com/meta-pytorch/opacus/issues/561
-# Author's figure: none; the memory may not hold all per-sample gradients.
-# Right: per-sample gradients: batch times the parameters.
+# The report says, without a figure: the memory may not hold all per-sample gradients.
+# dpsight should show: per-sample gradients: batch times the parameters.
 import torch
 from opacus import GradSampleModule
 from opacus.optimizers import DPOptimizer

@@ -1,6 +1,6 @@
 # Source: https://github.com/meta-pytorch/opacus/pull/219
-# Author's figure: none; the sum of clipped gradients replaces p.grad.
-# Right: per-sample gradients of a physical batch of 4, and one sum of the parameters' size.
+# The report says, without a figure: the sum of clipped gradients replaces p.grad.
+# dpsight should show: per-sample gradients of a physical batch of 4, and one sum of the parameters' size.
 import torch
 from opacus import GradSampleModule
 from opacus.optimizers import DPOptimizer

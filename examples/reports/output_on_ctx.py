@@ -1,6 +1,6 @@
 # Source: https://github.com/pytorch/pytorch/issues/25340
-# Author's figure: none; memory quickly spirals out of control.
-# Right: activations: the output on ctx closes a cycle, so autograd's nodes keep it after backward.
+# The report says, without a figure: memory quickly spirals out of control.
+# dpsight should show: activations: the output on ctx closes a cycle, so autograd's nodes keep it after backward.
 import torch
 from torch import nn
 

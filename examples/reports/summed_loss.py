@@ -1,6 +1,6 @@
 # Source: https://github.com/pytorch/pytorch/issues/1840
-# Author's figure: none; memory grows until it is full.
-# Right: activations: one backward at the end, so the graphs of all batches live until then.
+# The report says, without a figure: memory grows until it is full.
+# dpsight should show: activations: one backward at the end, so the graphs of all batches live until then.
 import torch
 from torch import nn
 

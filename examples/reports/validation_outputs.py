@@ -1,6 +1,6 @@
 # Source: https://github.com/Lightning-AI/pytorch-lightning/issues/8583
-# Author's figure: none; outputs are stored though nothing reads them.
-# Right: outputs that the script's list keeps for an end of the epoch that never reads them.
+# The report says, without a figure: outputs are stored though nothing reads them.
+# dpsight should show: outputs that the script's list keeps for an end of the epoch that never reads them.
 import torch
 from torch import nn
 

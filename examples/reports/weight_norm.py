@@ -1,6 +1,6 @@
 # Source: https://github.com/pytorch/pytorch/issues/4685
-# Author's figure: none; saturates in evaluation.
-# Right: the computed weight is held for backward, as large as the parameter, and so is its gradient.
+# The report says, without a figure: saturates in evaluation.
+# dpsight should show: the computed weight is held for backward, as large as the parameter, and so is its gradient.
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 # Source: https://github.com/facebookresearch/detectron2/pull/4905
-# Author's figure: none; freeing after forward saves nothing.
-# Right: gradients of the step before stay through forward: as many bytes as the weights.
+# The report says, without a figure: freeing after forward saves nothing.
+# dpsight should show: gradients of the step before stay through forward: as many bytes as the weights.
 import torch
 from torch import nn
 
