@@ -153,8 +153,8 @@ func TestPlantedGrowthOfRecordedRuns(t *testing.T) {
 	}
 }
 
-// Recorded runs are checked against their own figures, and against baselines with another figure or status: each
-// state of a check, and whether it fails.
+// Recorded runs are checked against their own figures, and against baselines with another figure or status. The test
+// covers each state of a check, and whether that state fails the check.
 func TestStatesOfRecordedRuns(t *testing.T) {
 	store, dir := journalStore(t), t.TempDir()
 	path := filepath.Join(dir, "b.json")

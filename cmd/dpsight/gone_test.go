@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every command that reads a run reports a table that was removed, and calls nothing exact beside it. This holds
-// whether or not the run has digests of its tables, which older versions did not write.
+// Every command that reads a run reports a table that was removed, and calls no figure exact then. This holds whether
+// or not the run has digests of its tables, which older versions did not write.
 func TestGoneTablesAreSaid(t *testing.T) {
 	for what, from := range map[string]string{
 		"with digests":    filepath.Join(journalStore(t), journalID(1)),
@@ -49,7 +49,7 @@ func TestGoneTablesAreSaid(t *testing.T) {
 }
 
 // A check does not pass if one of its thresholds needs a removed table, whichever side lacks it: what cannot be
-// compared fails. If no threshold needs the table, a warning says so and the check goes on.
+// compared fails. If no threshold needs the table, a warning says that and the check continues.
 func TestChecksWithoutTheirTables(t *testing.T) {
 	whole := filepath.Join("..", "..", "examples", "headline", "20261122T204121Z-fgc-b22adb")
 	baseline := filepath.Join(t.TempDir(), "baseline.json")

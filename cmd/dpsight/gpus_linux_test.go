@@ -50,7 +50,8 @@ func TestPredictDeviceThatIsNotThere(t *testing.T) {
 	}
 }
 
-// A check of a loss fails whichever way it is read; the option that ends the script before it is named, and does.
+// A check of a loss fails, in whatever form the script reads the loss. The error names the option that ends the script
+// before the check, and with the option the prediction succeeds.
 func TestPredictBeforeACheckOfALoss(t *testing.T) {
 	testkit.Rest(t)
 	const checked = `
@@ -76,7 +77,7 @@ assert loss.item() < 0.05
 	}
 }
 
-// torch.compile that compiled nothing costs no confidence.
+// A script that calls torch.compile but compiles nothing loses no confidence.
 func TestPredictCompiledNothing(t *testing.T) {
 	testkit.Rest(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), caseFile(t, "compile_unused.py"))

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// Loops without updates grow too: by evaluation passes, by backward passes, or by the line of a loop that has neither.
-// The same loops as their authors mended them do not.
+// dpsight also finds growth in loops without updates: by evaluation passes, by backward passes, or by the line of a
+// loop that has neither. In the same loops, as their authors corrected them, it finds none.
 func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -18,9 +18,9 @@ func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 	for _, c := range []struct {
 		script, mended string
 		id, unit       string
-		each           int64 // at least, in bytes
+		each           int64 // growth of each pass, at least, in bytes
 		lines          string
-		holder, edit   string // parts of the holder and of the line to change; empty = there is none
+		holder, edit   string // parts of the holder and of the line to change; empty if there is none
 	}{
 		{"case08", "detach", "kept-graphs", "line_pass", 19 * 100_000, "train.py:18 train.py:19 train.py:20",
 			"global kept → grad_fn", "kept = "},
@@ -52,8 +52,8 @@ func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 				t.Errorf("%s %s: %+v", c.script, c.mended, f)
 			}
 		}
-		// The peak falls by the promised bytes. It may fall by a little more, since the change also frees what the
-		// last passes make.
+		// The peak falls by the stated saving. It may fall by a little more, since the change also frees what the last
+		// passes make.
 		if f != nil && (*f.saves() > peak-lower || *f.saves() < peak-lower-4*c.each || f.Confidence != "at_least") {
 			t.Errorf("%s saves %d, and %s takes %d less", c.script, *f.saves(), c.mended, peak-lower)
 		}

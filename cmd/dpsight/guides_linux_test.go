@@ -15,16 +15,16 @@ import (
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 )
 
-// guideBlock is a block of code of a guide: its indentation in a list, its language, the name of the file that it is,
-// and its lines.
+// guideBlock matches a block of code in a guide: its indentation in a list, its language, the name of the file that it
+// shows, and its lines.
 var guideBlock = regexp.MustCompile("(?ms)^( *)```([a-z]+)(?: title=\"([^\"]+)\")?\n(.*?)^ *```$")
 
-// exampleStore is a store of the repository that a page's commands read.
+// exampleStore matches a store in the repository's examples that a page's commands read.
 var exampleStore = regexp.MustCompile(`\bexamples/(?:headline-batch|headline|quick|seq|lora)\b`)
 
-// A reader who follows a guide from its first block to its last sees what it shows. A block with a title is a file.
-// A block in the language diff changes one. A block in the language console has commands with the beginning of
-// their stdout, up to a line with an ellipsis. Other blocks are not checked.
+// A reader who follows a guide from its first block to its last gets the output that the guide shows. A block with a
+// title is a file. A block in the language diff changes a file. A block in the language console has commands with the
+// beginning of their stdout, up to a line with an ellipsis. Other blocks are not checked.
 func TestGuides(t *testing.T) {
 	testkit.Rest(t)
 	installed, err := filepath.Abs(filepath.Join("..", "..", "collect", "agent", "python"))
@@ -86,7 +86,7 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// writeTitled writes a block with a title to its file; of a diff, it changes the file's lines.
+// writeTitled writes a block with a title to the file with that name. A diff changes the file's lines.
 func writeTitled(t *testing.T, path, language, lines string) {
 	t.Helper()
 	if language == "diff" {
@@ -144,10 +144,10 @@ func followed(t *testing.T, dir, block string) string {
 	return out.String()
 }
 
-// mayFail are commands whose exit code answers: a check failed, or what was predicted does not fit.
+// mayFail matches commands whose exit code is their answer: a check failed, or a prediction does not fit.
 var mayFail = regexp.MustCompile(`^dpsight (?:check|predict) `)
 
-// printedBy are the lines that a command prints on stdout.
+// printedBy returns the lines that a command prints on stdout.
 func printedBy(t *testing.T, dir, command string) []string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// guides are the English pages of the tutorial and of the how-to pages, by path below docs.
+// guides returns the English pages of the tutorial and of the how-to guides, by their paths below docs.
 func guides(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -30,7 +30,7 @@ func guides(t *testing.T) []string {
 // docs is the folder of the documentation.
 var docs = filepath.Join("..", "..", "docs")
 
-// Each guide is there in Chinese, with the same code and output except comments.
+// Each guide exists in Chinese too, with the same code and output except comments.
 func TestGuidesAreAlike(t *testing.T) {
 	comments := regexp.MustCompile(`(?m)(^| +)# .*$`)
 	code := regexp.MustCompile("(?s)```.*?```")

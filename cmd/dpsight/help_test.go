@@ -22,7 +22,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// parses checks that a command line is one that dpsight takes, without running it.
+// parses checks that dpsight accepts a command line, without running it.
 func parses(t *testing.T, line string) {
 	t.Helper()
 	var c cli
@@ -43,7 +43,7 @@ func parses(t *testing.T, line string) {
 	}
 }
 
-// words splits as a shell does: up to a comment, a pipe or a redirection, with quotes.
+// words splits a line as a shell does, with quotes, up to a comment, a pipe or a redirection.
 func words(line string) []string {
 	var out []string
 	var word strings.Builder
@@ -78,7 +78,7 @@ func words(line string) []string {
 	return out
 }
 
-// examplesExist checks that what a command line names in examples is there.
+// examplesExist checks that the paths in examples which a command line names exist.
 func examplesExist(t *testing.T, line string) {
 	t.Helper()
 	for _, word := range words(line) {
@@ -102,7 +102,7 @@ func fits80(t *testing.T, what, text string) {
 	}
 }
 
-// Every subcommand shows how it is used, and what it shows works.
+// The help of every subcommand has an example, and each example is a valid command.
 func TestExamplesOfHelp(t *testing.T) {
 	var c cli
 	parser, err := newParser(&c, t.Output(), t.Output(), func(int) {})
@@ -148,7 +148,7 @@ func TestExamplesOfHelp(t *testing.T) {
 	}
 }
 
-// Each text of help/options.txt belongs to an option, or a command, of its name. A name that it lacks is an error when
+// Each text in help/options.txt belongs to an option or a command with its name. A name that it lacks is an error when
 // the grammar is made.
 func TestOptionTexts(t *testing.T) {
 	var c cli
@@ -238,7 +238,7 @@ func TestCommandsOfDocuments(t *testing.T) {
 	}
 }
 
-// documents are all pages that people write: those below docs except the reference, the READMEs and CONTRIBUTING.
+// documents returns all pages that people write: those below docs except the reference, the READMEs and CONTRIBUTING.
 func documents(t *testing.T) (pages []string) {
 	t.Helper()
 	err := filepath.WalkDir(docs, func(path string, d fs.DirEntry, err error) error {
@@ -261,10 +261,10 @@ func documents(t *testing.T) (pages []string) {
 	return pages
 }
 
-// pythonBlock is a block of Python. In a list it is indented.
+// pythonBlock matches a block of Python code, which is indented in a list.
 var pythonBlock = regexp.MustCompile("(?ms)^( *)```python[^\n]*\n(.*?)^ *```$")
 
-// The Python that documents show is Python.
+// The Python code that documents show is valid.
 func TestPythonOfDocuments(t *testing.T) {
 	interpreter, err := exec.LookPath("python3")
 	if err != nil {
@@ -288,7 +288,7 @@ func TestPythonOfDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A notebook's cell may await, and may have lines for IPython.
+	// A notebook's cell may contain await, and lines for IPython.
 	cmd := exec.Command(interpreter, "-c", `
 import ast, json, re, sys
 for name, text in json.load(sys.stdin).items():
@@ -305,7 +305,7 @@ for name, text in json.load(sys.stdin).items():
 
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// shown lists the lines of a document's code blocks that call dpsight, continued lines joined.
+// shown returns the lines in a document's code blocks that call dpsight, with continued lines joined.
 func shown(text string) []string {
 	var out []string
 	inside := false

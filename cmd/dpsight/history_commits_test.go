@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A commit is one change of a training script, made by replacing text in a file. Without an old text the new one
-// becomes the file.
+// A commit is one change of a training script, made by replacing text in a file. Without an old text, the new text
+// becomes the whole file.
 type commit struct {
 	message, file, old, new string
 	// moves is true if the commit changes what the script allocates.
@@ -95,7 +95,7 @@ var ganCommits = []commit{
 // ganArguments make the script small.
 var ganArguments = []string{"gan.py", "--steps", "6", "--batch-size", "64", "--width", "16"}
 
-// ganHistory makes a repository of 40 commits, a day apart, and gives them in their order.
+// ganHistory makes a repository of 40 commits, a day apart, and returns the commits in order.
 func ganHistory(t *testing.T, dir string) (revisions []string) {
 	t.Helper()
 	began := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)

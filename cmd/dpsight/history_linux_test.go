@@ -21,7 +21,8 @@ import (
 
 var recordHistory = flag.String("record-history", "", "keep what TestTrendOfARepositoryRecorded records in this file")
 
-// The same of runs that are recorded here: 40 predictions, which take minutes.
+// TestTrendOfARepositoryRecorded makes the trend of a repository from runs that it records: 40 predictions, which take
+// minutes.
 func TestTrendOfARepositoryRecorded(t *testing.T) {
 	if os.Getenv("DPSIGHT_TEST_LONG") == "" && *recordHistory == "" {
 		t.Skip("SKIPPED: DPSIGHT_TEST_LONG is unset")
@@ -29,7 +30,7 @@ func TestTrendOfARepositoryRecorded(t *testing.T) {
 	python := python(t)
 	repository, dir := t.TempDir(), t.TempDir()
 	revisions := ganHistory(t, repository)
-	const stride = 7 // prime to 40: all revisions, in an order that is not theirs
+	const stride = 7 // 7 and 40 have no common factor, so all revisions are run, in another order
 	for i := range revisions {
 		revision := revisions[i*stride%len(revisions)]
 		checkout := exec.Command("git", "checkout", "--quiet", revision)
@@ -57,8 +58,8 @@ func TestTrendOfARepositoryRecorded(t *testing.T) {
 	checkGanTrend(t, &doc, revisions)
 }
 
-// pack keeps in an archive what TestTrendOfARepository reads: manifests and summaries, and the tables of the runs on
-// both sides of each commit that changes memory.
+// pack writes what TestTrendOfARepository reads into an archive: manifests and summaries, and the tables of the runs
+// before and after each commit that changes memory.
 func pack(t *testing.T, dir string, revisions []string, archive string) {
 	t.Helper()
 	f, err := os.Create(archive)
@@ -109,7 +110,7 @@ func pack(t *testing.T, dir string, revisions []string, archive string) {
 	}
 }
 
-// anonymous removes from a run's documents where it was made.
+// anonymous removes from a run's documents the facts about the machine on which it was made.
 func anonymous(t *testing.T, r store.Run) {
 	t.Helper()
 	python := r.Manifest.Command[0]
@@ -145,10 +146,10 @@ func anonymous(t *testing.T, r store.Run) {
 	}
 }
 
-// elsewhere lists tables that record where a run was made. No trend reads them.
+// elsewhere lists tables with facts about the machine on which a run was made. No trend reads them.
 var elsewhere = []string{schemas.Processes.File(), schemas.HostSamples.File()}
 
-// temporary is the folder of a test.
+// temporary matches the folder of a test.
 var temporary = regexp.MustCompile(`/tmp/Test[A-Za-z]+[0-9]+/[0-9]+/`)
 
 func must1[T any](v T, err error) T {

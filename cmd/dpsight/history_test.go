@@ -19,13 +19,13 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// ganRecording is an archive of what ganHistory predicts. It has the manifests and summaries of all revisions, and
-// the tables of the six runs around the commits that change memory. It also has the list of revisions, since the
-// runs were made in another order. TestTrendOfARepositoryRecorded writes the archive.
+// ganRecording is an archive of the runs that ganHistory's commits give. It has the manifests and summaries of all
+// revisions, and the tables of the six runs around the commits that change memory. It also has the list of revisions,
+// since the runs were made in another order. TestTrendOfARepositoryRecorded writes the archive.
 const ganRecording = "testdata/history/gan.tar.zst"
 
-// A trend names the three commits that change memory, with their changes, and no other. The order of the runs is
-// not the order of the commits.
+// The trend names the three commits that change memory, each with its change, and no other commit. The order of the
+// runs is not the order of the commits.
 func TestTrendOfARepository(t *testing.T) {
 	dir := t.TempDir()
 	unpack(t, ganRecording, dir)

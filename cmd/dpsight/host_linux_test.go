@@ -37,7 +37,7 @@ type hostMemory struct {
 	}
 }
 
-// sum is what all phases and the steps without them grew by.
+// sum returns the growth in all phases and in the steps without phases.
 func (m *hostMemory) sum() int64 {
 	sum := m.Unknown
 	for _, p := range m.Phases {
@@ -46,7 +46,7 @@ func (m *hostMemory) sum() int64 {
 	return sum
 }
 
-// Runs of older versions have no readings at marks, and say so.
+// Runs of older versions have no readings at marks, and the document says that.
 func TestHostDocument(t *testing.T) {
 	stores(t, func(t *testing.T, store string) {
 		var doc hostDoc
@@ -61,8 +61,8 @@ func TestHostDocument(t *testing.T) {
 	}
 }
 
-// With planted growth, 8 MiB a step in forward and 4 MiB page-locked between the steps, 95 % and more get the right
-// phase.
+// The script's memory grows in known places: by 8 MiB a step in forward, and by 4 MiB of page-locked memory between the
+// steps. At least 95 % of the growth is assigned to the right phase.
 func TestHostGrowthHasItsPhase(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()

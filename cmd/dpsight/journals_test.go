@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// liveRun makes a run as a collector leaves it that was killed: the journal's two files, frames cut at a size.
+// liveRun makes a run in the state in which a killed collector leaves it: the journal's two files, with frames cut at a
+// size.
 func liveRun(t *testing.T, marks, frames []byte) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
@@ -28,7 +29,7 @@ func liveRun(t *testing.T, marks, frames []byte) string {
 	if err := schemas.WriteManifest(dir, m); err != nil {
 		t.Fatal(err)
 	}
-	// No process has this number.
+	// No process has this id.
 	for name, b := range map[string][]byte{"999999999-1.marks": marks, "999999999-1.frames": frames} {
 		if err := os.WriteFile(filepath.Join(folder, name), b, 0o644); err != nil {
 			t.Fatal(err)
@@ -37,8 +38,8 @@ func liveRun(t *testing.T, marks, frames []byte) string {
 	return dir
 }
 
-// Wherever a journal is torn, the intact part before that is ingested and is exact as far as it was checked. Damage
-// never adds anything.
+// If a journal is cut anywhere, the intact part before the cut is ingested, and is exact as far as it was checked.
+// Damage never adds events.
 func TestTornJournals(t *testing.T) {
 	marks, frames, err := spool.Unpack(filepath.Join(fixture(t, "raw", rawStore), journalID(1), spool.Dir,
 		spool.SealedName(0)))
@@ -83,8 +84,8 @@ func TestTornJournals(t *testing.T) {
 	}
 }
 
-// The journal of a run that ended well was sealed, or is complete. If it is neither, it has lost its end, and no
-// tables and no check may hide this.
+// The journal of a run that ended well is sealed or complete. A journal that is neither has lost its end, which neither
+// tables nor a check may hide.
 func TestLostTails(t *testing.T) {
 	raw := filepath.Join(fixture(t, "raw", rawStore), journalID(1))
 	marks, frames, err := spool.Unpack(filepath.Join(raw, spool.Dir, spool.SealedName(0)))

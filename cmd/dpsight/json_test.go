@@ -76,7 +76,7 @@ type overheadDoc struct {
 	}
 }
 
-// stores are the fixtures that every document is checked on.
+// stores runs a check on each fixture store.
 func stores(t *testing.T, check func(t *testing.T, store string)) {
 	t.Run("journals", func(t *testing.T) { check(t, journalStore(t)) })
 	t.Run("imported", func(t *testing.T) { check(t, importedStore(t)) })

@@ -30,14 +30,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A viewer is a dpsight view that a test asks.
+// A viewer is a dpsight view process to which a test sends requests.
 type viewer struct {
 	cmd    *exec.Cmd
 	url    string
 	client *http.Client
 }
 
-// view starts one of a store, and gets its cookie.
+// view starts dpsight view for a store, and gets its cookie.
 func view(t *testing.T, store string) *viewer {
 	t.Helper()
 	v := &viewer{cmd: exec.Command("dpsight", "view", "--store", store, "--no-open")}
@@ -81,7 +81,7 @@ func (v *viewer) ask(path string) ([]byte, error) {
 	return b, err
 }
 
-// now returns what the viewer shows of its only run, or nil if it shows none.
+// now returns what the viewer shows about its only run, or nil if it shows nothing.
 func (v *viewer) now(t *testing.T) *page.Live {
 	t.Helper()
 	var list struct {
@@ -114,7 +114,7 @@ func (v *viewer) now(t *testing.T) *page.Live {
 	return &l
 }
 
-// watchedTraining is a script that ends about ten steps per second, and as many steps as its argument says.
+// watchedTraining is a script that makes about ten steps a second. Its argument is the number of steps.
 const watchedTraining = `
 import sys, time, torch
 model = torch.nn.Linear(256, 256).cuda()
@@ -126,7 +126,7 @@ for _ in range(int(sys.argv[1])):
     time.sleep(0.1)
 `
 
-// recorder starts dpsight collect of that script.
+// recorder starts dpsight collect with that script.
 func recorder(t *testing.T, store string, steps int, options ...string) *exec.Cmd {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "train.py")
@@ -149,8 +149,8 @@ func recorder(t *testing.T, store string, steps int, options ...string) *exec.Cm
 	return cmd
 }
 
-// A run is shown at most a second after each drain, by a server that takes nearly no resources. Ending either one
-// does not harm the other.
+// A run is shown at most a second after each drain, by a server that takes nearly no resources. Ending the recorder
+// does not harm the server, nor the reverse.
 func TestViewOfARunningRun(t *testing.T) {
 	testkit.Python(t)
 	store := t.TempDir()
@@ -164,7 +164,7 @@ func TestViewOfARunningRun(t *testing.T) {
 	var l *page.Live
 	began, before := time.Now(), cpuOf(t, v.cmd.Process.Pid)
 	testkit.Eventually(t, "forty steps", func() bool {
-		time.Sleep(250 * time.Millisecond) // twice as often as the page asks
+		time.Sleep(250 * time.Millisecond) // twice as often as the page requests it
 		if l = v.now(t); l == nil || len(l.Processes) == 0 {
 			return false
 		}
@@ -195,7 +195,7 @@ func TestViewOfARunningRun(t *testing.T) {
 		t.Errorf("the run, whose viewer was killed: %v", err)
 	}
 
-	v = view(t, store) // of a store whose run has ended
+	v = view(t, store) // a view of a store whose run has ended
 	if b, err := v.ask("data/documents"); err != nil || !bytes.Contains(b, []byte(`"breakdown"`)) {
 		t.Errorf("the ended run is not in the documents: %v", err)
 	}
@@ -221,7 +221,7 @@ func TestViewOfARunningRun(t *testing.T) {
 	}
 }
 
-// cpuOf is the CPU time of a process so far.
+// cpuOf returns the CPU time that a process has used so far.
 func cpuOf(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	p, ok := host.Read(pid)
@@ -231,7 +231,7 @@ func cpuOf(t *testing.T, pid int) time.Duration {
 	return time.Duration(p.CPUNS)
 }
 
-// The recorded process makes the same calls, call by call, whether somebody looks or not.
+// The recorded process makes exactly the same system calls whether or not somebody views the run.
 func TestViewCausesNoCalls(t *testing.T) {
 	testkit.Rest(t)
 	script := filepath.Join("..", "..", "collect", "livetest", "testdata", "calls.py")
@@ -313,8 +313,8 @@ func running(t *testing.T, store string) {
 	t.Cleanup(func() { lock.Close() })
 }
 
-// On a terminal, watch draws what fits, also after a change of size. It has no colours if none are wanted, answers
-// to keys and leaves the terminal as it was. Elsewhere it prints once.
+// On a terminal, watch draws as much as fits, also after the terminal's size has changed. It uses no colours if the
+// user wants none, answers to keys, and leaves the terminal as it was. Elsewhere it prints once.
 func TestWatchOnATerminal(t *testing.T) {
 	store := t.TempDir()
 	if r := must(t, "", "watch", "--store", store); r.stdout != "Nothing is being recorded. A run appears here when "+

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(clean{m}, map[string]func(){"dpsight": main})
 }
 
-// clean takes the user's settings from the tests, and removes the fixtures that all of them share.
+// clean keeps the user's settings away from the tests, and removes the fixtures that the tests share.
 type clean struct{ m *testing.M }
 
 func (c clean) Run() int {
@@ -40,7 +40,7 @@ func (c clean) Run() int {
 	return code
 }
 
-// A result is what one call of dpsight did.
+// A result has the output and the exit code of one call of dpsight.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -60,7 +60,7 @@ func dpsight(t *testing.T, dir string, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// limited runs dpsight with a limit of kib KiB for every file, as on a full disk.
+// limited runs dpsight with a size limit of kib KiB for every file, as if the disk were full.
 func limited(t *testing.T, kib int, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -71,7 +71,7 @@ func limited(t *testing.T, kib int, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// must is dpsight for calls that have to succeed.
+// must runs dpsight and fails the test if the call fails.
 func must(t *testing.T, dir string, args ...string) result {
 	t.Helper()
 	r := dpsight(t, dir, args...)

@@ -35,8 +35,8 @@ var replacedFlags = map[string]map[string][]string{
 
 var word = regexp.MustCompile(`(?:--)?[A-Za-z0-9_][A-Za-z0-9_-]*`)
 
-// Every flag of the other tool, and every value of a choice, is in the left column of its section's table, with
-// dpsight's counterpart beside it.
+// Every flag of the other tool, and every value of a flag with choices, is in the left column of its section's table,
+// with dpsight's counterpart beside it.
 func TestMigrationHasEveryFlag(t *testing.T) {
 	text, err := os.ReadFile("../../docs/migration.md")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Mistakes of a newcomer: each gets one sentence that says how to go on.
+// For each typical mistake of a new user, dpsight prints one sentence that says what to do.
 func TestMistakesOfANewcomer(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	dir := t.TempDir()
@@ -154,7 +154,7 @@ dpsight: hint: give a command, a --method, or a --suite; dpsight collect --help
 	}
 }
 
-// The word help works like the option.
+// dpsight help COMMAND prints the same as dpsight COMMAND --help.
 func TestHelpIsACommandToo(t *testing.T) {
 	for _, line := range []string{"", "predict", "analyze", "analyze breakdown", "breakdown"} {
 		args := strings.Fields(line)

@@ -14,7 +14,7 @@ func TestScriptsNameThatIsNoText(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "train\xff.py")
 	text := "import torch\nx = torch.zeros(1000, device='cuda')\n"
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
-		t.Skip(err) // a file system of text alone
+		t.Skip(err) // the file system only allows names that are text
 	}
 	store := t.TempDir()
 	r, doc := predictDocument(t, store, nil, "--", python(t), script)

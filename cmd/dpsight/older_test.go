@@ -13,7 +13,7 @@ import (
 // its baseline: documents, tables and the journal have no digests.
 const olderPeak = "65.01"
 
-// Data that older code wrote reads as it did then. What the older code did not keep is reported.
+// Data that older code wrote still gives the figures that it gave then. What the older code did not store is reported.
 func TestStoresOfOlderCode(t *testing.T) {
 	const undigested, baselineToo = "an older dpsight recorded no digests", "an older dpsight wrote the baseline"
 	older := filepath.Join(t.TempDir(), "older")

@@ -34,7 +34,7 @@ func part(t *testing.T, text []byte, id string) []byte {
 	return m[1]
 }
 
-// unpacked is what a part holds.
+// unpacked returns the content of one of a page's parts.
 func unpacked(t *testing.T, text []byte) []byte {
 	t.Helper()
 	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
@@ -163,7 +163,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// checkPieces sums the pieces that count at the peak.
+// checkPieces checks that the pieces that count at the peak sum to the breakdown.
 func checkPieces(t *testing.T, name string, tables map[string]arrow.Record, want *memory.DeviceBreakdown) {
 	t.Helper()
 	pieces, kinds := tables["pieces"], tables["kinds"]

@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the documentation shows")
 
-// pages are the documents that show what dpsight prints and draws.
+// pages are the documents with tables and pictures that dpsight makes.
 var pages = []string{"docs/overhead.md", "docs/cost.md", "docs/gallery.md", "docs/claims.md", "docs/accuracy.md",
 	"docs/categories.md"}
 
@@ -203,7 +203,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 		for _, x := range doc.Experiments {
 			of.all++
 			if of == &builtIn && x.Params["method"] == nil {
-				ofScripts++ // the suite lora runs a script
+				ofScripts++ // the suite lora runs one script
 			}
 			if of != &builtIn && x.Confidence == schemas.Close {
 				closeOnes++
@@ -270,7 +270,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 	}
 }
 
-// byDoubt is the command of docs/accuracy.md that writes what dpsight knows of its predictions' errors.
+// byDoubt matches the command in docs/accuracy.md that writes the known errors of predictions, by doubt.
 var byDoubt = regexp.MustCompile(
 	`(?m)^dpsight (accuracy --by-doubt (?:.*\\\n)*.*) > analyze/confidence/known\.json$`)
 
@@ -301,8 +301,8 @@ func TestKnownErrorsAreTheRecordings(t *testing.T) {
 	}
 }
 
-// docs/categories.md says of every recording with allocator events how much of its peak is known: a new store is shown
-// there too.
+// docs/categories.md states, for every recording with allocator events, how much of its peak is known. A new store must
+// be shown there too.
 func TestEveryRecordingIsShownAsKnown(t *testing.T) {
 	text, err := os.ReadFile("../../docs/categories.md")
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stepping trains with the batch size of its argument, and reads its loss in line 10. Line 12 reads a known value.
+// stepping is a script that trains with the batch size of its argument, and reads its loss in line 10. Line 12 reads a
+// known value.
 const stepping = `
 import sys, torch
 model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)).cuda()
@@ -42,7 +43,7 @@ func scriptFile(t *testing.T, text string) string {
 	return path
 }
 
-// predict runs dpsight predict --format json in a store, with more in the environment.
+// predictDocument runs dpsight predict --format json in a store, with additional environment variables.
 func predictDocument(t *testing.T, store string, environ []string, args ...string) (result,
 	predict.PredictionDocument) {
 	t.Helper()
@@ -60,7 +61,7 @@ func predictDocument(t *testing.T, store string, environ []string, args ...strin
 	return r, doc
 }
 
-// decoys is a folder with a driver and an NVML that leave a mark when anything loads them.
+// decoys returns a folder with a fake driver and a fake NVML, which leave a file named mark if anything loads them.
 func decoys(t *testing.T) (folder, mark string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -79,8 +80,8 @@ func decoys(t *testing.T) (folder, mark string) {
 	return folder, mark
 }
 
-// A prediction says whether a script fits, what takes the memory, and where the script read unknown values. Neither
-// the script nor dpsight loads a driver or an NVML that is installed. Visible GPUs have no influence.
+// A prediction says whether a script fits, which categories hold the memory, and where the script read unknown values.
+// Neither the script nor dpsight loads a driver or an NVML that is installed. Visible GPUs have no influence.
 func TestPredict(t *testing.T) {
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
 	folder, mark := decoys(t)
@@ -173,8 +174,8 @@ func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 	}
 }
 
-// A loop with patience for an unknown loss runs all its epochs. A loop that waits for a threshold runs more than
-// one step.
+// A loop that stops after several epochs without a better loss runs all its epochs, since the loss is unknown. A loop
+// that waits for a threshold runs more than one step.
 func TestPredictLoopsThatWatchALoss(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, `
@@ -203,14 +204,14 @@ print(f"{epochs} epochs, {steps} steps")
 	}
 }
 
-// shownPrediction is a command in a comment of the page on predictions, and what the page shows.
+// shownPrediction matches a command in a comment of the page on predictions, and the output that the page shows.
 var shownPrediction = regexp.MustCompile(`(?s)<!-- predicted: dpsight (predict .*?) -->\n(.*?)<!-- end -->`)
 
 // The prediction on the page equals its command's output. A built-in experiment depends on no value: its loop only
 // prints the loss at the end. So its peak is exact expected on the H200, and close on a device that was never
 // recorded.
 func TestPredictedPage(t *testing.T) {
-	testkit.Rest(t) // six runs
+	testkit.Rest(t) // makes six runs
 	interpreter, store := python(t), t.TempDir()
 	page := filepath.Join("..", "..", "docs", "predict.md")
 	text, err := os.ReadFile(page)
@@ -244,7 +245,7 @@ func TestPredictedPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Phantom.Garbage != "" { // made to bound the peak of another
+		if m.Phantom.Garbage != "" { // a run that was made to bound the peak of another run
 			continue
 		}
 		i, err := schemas.ReadIngestReport(filepath.Dir(path))
@@ -333,7 +334,7 @@ func TestPredictQuietly(t *testing.T) {
 	}
 }
 
-// A script that fails for another reason has no answer, and is not said to fit.
+// A script that fails for a reason other than memory has no answer: dpsight does not say that it fits.
 func TestPredictFailure(t *testing.T) {
 	interpreter := python(t)
 	script := scriptFile(t, "import torch\nx = torch.zeros(1 << 20, device='cuda')\nraise ValueError('no data')\n")
@@ -344,7 +345,7 @@ func TestPredictFailure(t *testing.T) {
 	}
 }
 
-// A script that takes nothing of a device is not said to fit, since it may have wanted to use one.
+// A script that uses no device memory does not count as fitting, since it may have been meant to use a device.
 func TestPredictOnTheHost(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -399,7 +400,7 @@ func TestPredictSaysInTimeWhatWasRead(t *testing.T) {
 	}
 }
 
-// estimated uses library functions whose workspaces are reported only on a device, forward and backward.
+// estimated is a script with library functions whose workspaces are only known on a device, in forward and backward.
 const estimated = `
 import torch
 x = torch.randn(4, 64, device="cuda", requires_grad=True)
@@ -437,7 +438,7 @@ func TestPredictEstimates(t *testing.T) {
 	}
 }
 
-// The weights of a recurrent network are as many as torch's own: what cuDNN packs has no gaps.
+// cuDNN packs the weights of a recurrent network without gaps, so they take as many bytes as torch's own.
 func TestPredictRecurrentWeights(t *testing.T) {
 	testkit.Rest(t)
 	const recurrent = `
@@ -457,8 +458,8 @@ for kind in ("LSTM", "GRU", "RNN"):
 	}
 }
 
-// tied has two segments of 20 MiB with a free block of 8 MiB each. torch takes the one at the lower address. If
-// that is the first segment's, the memory freed next lies in two pieces, and the last request needs a third
+// tied is a script that makes two segments of 20 MiB with a free block of 8 MiB each. torch takes the one at the lower
+// address. If that is the first segment's, the memory freed next lies in two pieces, and the last request needs a third
 // segment.
 const tied = `
 import torch
@@ -510,7 +511,7 @@ func TestPredictSeeds(t *testing.T) {
 	}
 }
 
-// meeting joins a process group, and takes SIZE MiB.
+// meeting is a script that joins a process group, and allocates SIZE MiB.
 const meeting = `
 import os, torch
 import torch.distributed as dist

@@ -31,8 +31,8 @@ var presetColumns = map[string][]table.Column{
 	"mlp": {{Title: "Widths", Key: "mlp_dims"}, {Title: "Batch", Key: "batch_size"}},
 }
 
-// The presets' page has the sizes that the presets give, and the memory that plain training with them takes, as one
-// recording of each on the phantom GPU says.
+// The presets' page has the sizes of the presets, and the memory of plain training with each, as a prediction of it
+// says.
 func TestPresets(t *testing.T) {
 	testkit.Rest(t)
 	if testing.Short() {
@@ -67,7 +67,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// presetRun is what was recorded of a preset.
+// presetRun has the figures of one preset's run.
 type presetRun struct {
 	params                     map[string]any
 	parameters, peak, reserved int64

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// One of two ranks under torchrun keeps 32 MiB more per step. Its growth is found and named with its category and
+// One of two ranks under torchrun keeps 32 MiB more per step. The growth is found, and named with its category and
 // line, although the other rank has the highest peak.
 func TestRankThatGrows(t *testing.T) {
 	testkit.Rest(t)

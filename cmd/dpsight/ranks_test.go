@@ -38,7 +38,7 @@ func TestRanksDocument(t *testing.T) {
 	})
 }
 
-// The journal "devices" comes from a process that used two devices alike; see the tests of ingest.
+// The journal "devices" comes from a process that used two devices in the same way; see the tests of ingest.
 func TestRanksOfARecording(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, journalID(0))

@@ -29,8 +29,7 @@ func readmes(t *testing.T) (english, chinese string) {
 	return texts[0], texts[1]
 }
 
-// Both READMEs show the same code, the same output and the same pictures, and lead to the same pages, in Chinese where
-// there is one.
+// Both READMEs show the same code, output and pictures, and have links to the same pages, or to their Chinese versions.
 func TestReadmesAreAlike(t *testing.T) {
 	english, chinese := readmes(t)
 	comments := regexp.MustCompile(`(?m) +# .*$`)
@@ -50,8 +49,8 @@ func TestReadmesAreAlike(t *testing.T) {
 	}
 }
 
-// The commands of README print what it shows. The script in its Python block is recorded as written. The baseline
-// comes from the script without the leaking line.
+// The commands of README print the output that README shows. The script in its Python block is recorded as written. The
+// baseline comes from the script without the leaking line.
 func TestReadmeCommands(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
