@@ -16,7 +16,7 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 	m := r.manifest
 	m.Collector.LeftRunning = c.exit.LeftRunning
 	if c.exit.Stuck > 0 {
-		r.warn(units.Plural(c.exit.Stuck, "process", "processes") + " of the run could not be killed")
+		r.warn("dpsight could not kill " + units.Plural(c.exit.Stuck, "process", "processes") + " of the run")
 	}
 	masking := maskJournals(r.spool, r.secrets)
 	journals, reading := spool.ReadDir(r.spool)
@@ -33,8 +33,7 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 	m.Params = r.secrets.Params(m.Params)
 	m.Collector.Uninjected = watch.uninjected(journals, r.secrets)
 	for _, command := range m.Collector.Uninjected {
-		r.warn("nothing was recorded of a process that loaded torch, which ran without the agent or trained nothing: " +
-			command)
+		r.warn("a process loaded torch, but left no recording: it trained nothing, or ran without the agent: " + command)
 	}
 	if len(journals) == 0 && reading == nil && len(m.Collector.Uninjected) == 0 {
 		r.warn("nothing was recorded: no process of the run trained with torch" + scriptless(m.Command))
@@ -55,7 +54,7 @@ func scriptless(command []string) string {
 		return ""
 	}
 	python := launch.Base(command[0])
-	return "; " + python + " was started without a script, which goes behind it, as in " + python + " train.py"
+	return "; the command names no script: write it after " + python + ", as in " + python + " train.py"
 }
 
 // silenced returns the error of a run in which an agent had to stop recording.
@@ -63,8 +62,7 @@ func silenced(journals []*spool.Journal) error {
 	for _, j := range journals {
 		for i := range j.Failures {
 			if f := &j.Failures[i]; f.Fatal {
-				return fmt.Errorf("rank %d: %s failed (%s), and nothing was recorded from there", j.Rank, f.Hook,
-					f.Error)
+				return fmt.Errorf("rank %d: %s failed (%s), and the agent stopped recording", j.Rank, f.Hook, f.Error)
 			}
 		}
 	}
@@ -80,8 +78,8 @@ func (r *recording) unseen() error {
 	}
 	for _, d := range m.Phantom.Devices {
 		if d.ReservedBytes > 0 {
-			return fmt.Errorf("the experiment took memory of device %d, and nothing was recorded of it: its output says "+
-				"why the agent was not in place", d.Device)
+			return fmt.Errorf("the experiment used memory of device %d, but the agent recorded nothing: see the "+
+				"experiment's output for the cause", d.Device)
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func predictionAdvice(p *predict.PredictionRun) string {
 		return useGPU
 	case strings.Contains(reason, "invalid device ordinal") || strings.Contains(reason, "invalid device id"):
 		return "the script uses a GPU that does not exist; dpsight predict --gpus N simulates N"
-	case strings.Contains(reason, schemas.SuspectedRead):
+	case schemas.SuspectsRead(reason):
 		return "the phantom GPU computes no losses or accuracies, so a check of them may fail; dpsight predict --steps N " +
 			"ends the script after N steps, before a check at its end"
 	}

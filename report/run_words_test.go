@@ -40,10 +40,10 @@ func TestRunWords(t *testing.T) {
 			"the recording ended early (partial): its peak and times are of what the run did until then"},
 		{analyze.Remark{Kind: analyze.RemarkHookFailed, Rank: new(int32(1)), Hook: &schemas.FailedHook{
 			Hook: "the forward hook", Error: "ValueError: odd", Step: 3}}, "rank 1: the forward hook failed at step 3 " +
-			"(ValueError: odd): forward passes and their modules are not known from there"},
+			"(ValueError: odd): later forward passes and their modules are unknown"},
 		{analyze.Remark{Kind: analyze.RemarkHookFailed, Hook: &schemas.FailedHook{Hook: "taggers.saved.Saved._tag",
 			Error: "ValueError: odd", Step: -1}}, "taggers.saved.Saved._tag failed before the first step (ValueError: " +
-			"odd): what some of the memory is for is not known from there"},
+			"odd): the categories of some memory are unknown"},
 		{analyze.Remark{Kind: analyze.RemarkRecompute}, recompute},
 		{analyze.Remark{Kind: analyze.RemarkRecompute, MS: new(20.18), Rank: new(int32(1))}, "rank 1: " + recompute +
 			": about 20.2 ms a step, by its share of instrumented steps (dpsight time)"},

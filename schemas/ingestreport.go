@@ -129,44 +129,44 @@ func (r *IngestReport) Silenced() *FailedHook {
 
 // lostWith says, for each hook of the agent, which facts are unknown once the hook has failed.
 var lostWith = map[string]string{
-	"following the script's lines":                "the lines of what is allocated from there are not known",
-	"the forward hook":                            "forward passes and their modules are not known from there",
-	"following backward through modules":          "the modules of backward are not known from there",
-	"the backward hook":                           "backward passes are not known from there",
-	"the optimizer hook":                          "updates, and so steps, are not known from there",
-	"the scaler hook":                             "steps that a GradScaler skips are not known from there",
-	"the hook of checkpoints":                     "recomputes count as backward from there",
-	"the hook of compiled code":                   "compiled code is not told from the rest from there",
-	"the hook of a library's phases":              "clipping, accumulating and noise are not told apart from there",
-	"the hook of a library's samplers":            "what the library's hooks compute counts as backward from there",
-	"the hook of expanded weights":                "per-sample gradients may count as activation gradients from there",
-	"tagging a gradient":                          "gradients may count as activation gradients from there",
-	"recording an out-of-memory error":            "requests that fail are not broken down from there",
-	"timing":                                      "there are no GPU times from there",
-	"reading the privacy configuration":           "the privacy configuration may not be whole",
-	"reading the privacy accountant":              "the privacy spent is not known",
-	"recording an exception":                      "the exception that ended the script is not known",
-	"ending the recording":                        "what came after the last drain is lost",
-	"marking a stage":                             "the stages of the set-up are not known from there",
-	"a drain":                                     "a later one has its events, or they are counted as missing",
-	"draining by the clock":                       "of a step that is killed more may be lost from there",
-	"noting the hooks of tensors":                 "what only a tensor's hook keeps is not known from there",
-	"looking for what held the memory":            "what fails, and what the script holds, is broken down in part",
-	"looking for who keeps the memory":            "who keeps the memory is not known from there",
-	"looking at what the script holds":            "what only the script holds is not known from there",
-	"the hook of autocast":                        "casts that autocast keeps may count as other from there",
-	"keeping events for the script":               "the script's own memory snapshots are not whole",
-	"sharing the recording":                       "the script's own memory snapshots are not whole",
+	"following the script's lines":                "the lines of later allocations are unknown",
+	"the forward hook":                            "later forward passes and their modules are unknown",
+	"following backward through modules":          "the modules of later backward passes are unknown",
+	"the backward hook":                           "later backward passes are unknown",
+	"the optimizer hook":                          "later updates, and so later steps, are unknown",
+	"the scaler hook":                             "dpsight does not know which later steps a GradScaler skips",
+	"the hook of checkpoints":                     "later recomputes count as backward",
+	"the hook of compiled code":                   "dpsight does not tell later compiled code from other code",
+	"the hook of a library's phases":              "dpsight does not tell later clipping, accumulation and noise apart",
+	"the hook of a library's samplers":            "later computation in the library's hooks counts as backward",
+	"the hook of expanded weights":                "later per-sample gradients may count as activation gradients",
+	"tagging a gradient":                          "later gradients may count as activation gradients",
+	"recording an out-of-memory error":            "later failed requests have no breakdown",
+	"timing":                                      "later steps have no GPU times",
+	"reading the privacy configuration":           "the privacy configuration may be incomplete",
+	"reading the privacy accountant":              "the privacy spent is unknown",
+	"recording an exception":                      "the exception that ended the script is unknown",
+	"ending the recording":                        "events after the last drain are lost",
+	"marking a stage":                             "later stages of the set-up are unknown",
+	"a drain":                                     "a later drain takes the events, or they count as missing",
+	"draining by the clock":                       "if the process is killed, more events of its last step may be lost",
+	"noting the hooks of tensors":                 "later memory that only a tensor's hook keeps is unknown",
+	"looking for what held the memory":            "breakdowns of failed requests and of the script's memory are partial",
+	"looking for who keeps the memory":            "dpsight does not know who keeps later memory",
+	"looking at what the script holds":            "later memory that only the script holds is unknown",
+	"the hook of autocast":                        "later casts that autocast keeps may count as other",
+	"keeping events for the script":               "the script's own memory snapshots are incomplete",
+	"sharing the recording":                       "the script's own memory snapshots are incomplete",
 	"going on after the script's recording":       "events near the script's own recording may be missing",
-	"waiting for autograd's threads":              "equal predictions may have other peaks from there",
-	"waiting for NCCL's watchdog":                 "equal predictions may have other peaks from there",
-	"watching the garbage collector":              "what the garbage collector freed is not known from there",
-	"collecting garbage at once":                  "garbage is collected when Python does so from there",
-	"hooking classes of a library":                "what such a class of the library does is not known from there",
-	"the hook of DDP's reducer":                   "the buckets of DDP are not known from there",
-	"marking the end of a stage":                  "the stages of the set-up are not known from there",
-	"asking the phantom GPU what it guessed":      "what the prediction rests on is not known from there",
-	"asking the phantom GPU why the script exits": "the read that may be why the script failed is not known",
+	"waiting for autograd's threads":              "repeats of this prediction may have other peaks",
+	"waiting for NCCL's watchdog":                 "repeats of this prediction may have other peaks",
+	"watching the garbage collector":              "what the garbage collector frees later is unknown",
+	"collecting garbage at once":                  "Python now collects garbage at its own times",
+	"hooking classes of a library":                "dpsight does not see what such a class of the library does",
+	"the hook of DDP's reducer":                   "later buckets of DDP are unknown",
+	"marking the end of a stage":                  "later stages of the set-up are unknown",
+	"asking the phantom GPU what it guessed":      "later guesses of the phantom GPU are unknown",
+	"asking the phantom GPU why the script exits": "dpsight does not know which read may have made the script fail",
 }
 
 // Words returns a sentence that says which hook failed, in which step, and which facts are lost.
@@ -178,11 +178,11 @@ func (f *FailedHook) Words() string {
 	lost := lostWith[f.Hook]
 	switch {
 	case f.Fatal:
-		lost = "nothing was recorded from there"
+		lost = "the agent stopped recording"
 	case strings.HasPrefix(f.Hook, "taggers."):
-		lost = "what some of the memory is for is not known from there"
+		lost = "the categories of some memory are unknown"
 	case lost == "":
-		lost = "what it would have reported is not known from there"
+		lost = "what the hook reports is unknown from then on"
 	}
 	return fmt.Sprintf("%s failed %s (%s): %s", f.Hook, where, f.Error, lost)
 }

@@ -148,14 +148,20 @@ const (
 
 // SuspectedRead is the text after a place, in the reason of a failed run, that says that a value read at this place may
 // be the cause.
-const SuspectedRead = " had read a value that nobody computed, which may be why"
+const SuspectedRead = " had read a value that the phantom GPU does not compute: this may be the cause"
+
+// SuspectsRead reports whether the reason of a failed run has [SuspectedRead], or the words of older versions, in
+// whatever case.
+func SuspectsRead(reason string) bool {
+	return strings.Contains(strings.ToLower(reason), " had read a value that ")
+}
 
 // Phrases by which readers recognise the kinds of [Prediction.Notes]. The phantom GPU and the agent write the notes.
 const (
 	NoteUnanswered = "cannot be answered without a device" // a function fails
 	NoteNoOps      = "ran as no-ops"                       // kernels of a library that is not torch's
 	NoteEstimated  = "was estimated without a device"      // a size that only a device tells
-	NoteKernelRead = "a kernel read from the device what no kernel had computed"
+	NoteKernelRead = "a kernel read from the device"
 	NoteCopyLimit  = "a read of more than the copy limit"
 )
 

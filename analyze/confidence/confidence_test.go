@@ -86,14 +86,13 @@ func TestConfide(t *testing.T) {
 		}, schemas.Close, []Reason{{Kind: Noted,
 			Name: "cuDNN batch normalisation: the workspace is an estimate"}}},
 		{"a refusal", func(_ *schemas.Manifest, r *schemas.IngestReport) {
-			r.Prediction.Notes = []string{"cufftMakePlanMany cannot be answered without a device: it fails"}
+			r.Prediction.Notes = []string{"cufftMakePlanMany cannot be answered without a device: the call fails"}
 		}, schemas.Indicative, []Reason{{Kind: Noted,
-			Name: "cufftMakePlanMany cannot be answered without a device: it fails"}}},
+			Name: "cufftMakePlanMany cannot be answered without a device: the call fails"}}},
 		{"an extension", func(_ *schemas.Manifest, r *schemas.IngestReport) {
-			r.Prediction.Notes = []string{"kernels of libmine.so ran as no-ops: what depends on what they compute is " +
-				"not known"}
-		}, schemas.Indicative, []Reason{{Kind: Noted, Name: "kernels of libmine.so ran as no-ops: what depends " +
-			"on what they compute is not known"}}},
+			r.Prediction.Notes = []string{"kernels of libmine.so ran as no-ops: the values that they compute are unknown"}
+		}, schemas.Indicative, []Reason{{Kind: Noted, Name: "kernels of libmine.so ran as no-ops: the values that " +
+			"they compute are unknown"}}},
 		{"torch.compile", func(_ *schemas.Manifest, r *schemas.IngestReport) {
 			r.Prediction.Compiled = true
 		}, schemas.Close, []Reason{{Kind: CodeGenerated}}},
@@ -241,6 +240,11 @@ func TestKnownErrors(t *testing.T) {
 	engines := noting("cuDNN chooses its engines without a device: the workspace of a convolution, or of attention, can " +
 		"be another than on one")
 	ranks := noting("NCCL: peers are copies of this rank, and NCCL's own buffers are not counted")
+	// An older version wrote the first of these.
+	read := noting("a kernel read from the device what no kernel had computed, such as the size of its output: it got " +
+		"zeros")
+	reading := noting("a kernel read from the device a value that no kernel had computed, such as the size of its " +
+		"output: it got zeros")
 	pool := noting("cudaMallocAsync: its memory pool is not modelled, each request is counted by itself")
 	for _, c := range []struct {
 		what    string
@@ -253,6 +257,8 @@ func TestKnownErrors(t *testing.T) {
 		{"reads and engines", []func(*schemas.Prediction){reads, engines}, "", []string{schemas.DoubtCuDNN}},
 		{"engines and ranks", []func(*schemas.Prediction){ranks, engines}, "",
 			[]string{schemas.DoubtCuDNN, schemas.DoubtRanks}},
+		{"kernels' reads of an older version", []func(*schemas.Prediction){read}, "", []string{schemas.DoubtReads}},
+		{"kernels' reads", []func(*schemas.Prediction){reading}, "", []string{schemas.DoubtReads}},
 		{"compiled", []func(*schemas.Prediction){reads, compiled}, "", []string{schemas.DoubtCompile}},
 		{what: "a library that no recording is of", changes: []func(*schemas.Prediction){reads, pool}},
 		{"another torch", []func(*schemas.Prediction){reads}, "2.15.0", nil},

@@ -244,7 +244,7 @@ func TestSilencedRunIsNotChecked(t *testing.T) {
 	for _, fatal := range []bool{false, true} {
 		x := check(t, []schemas.Tables{whole}, []schemas.Tables{silenced(fatal)}, "peak=1.05").Experiments[0]
 		if fatal != (x.State == StateNewlyFailing) || fatal != (len(x.Comparisons) == 0) ||
-			fatal != (x.Reason == "draining failed at step 4 (E): nothing was recorded from there") {
+			fatal != (x.Reason == "draining failed at step 4 (E): the agent stopped recording") {
 			t.Errorf("fatal %v: %+v", fatal, x)
 		}
 		doc := BaselineOf([]analyze.Summary{analyze.Summarize(silenced(fatal))}, "test")

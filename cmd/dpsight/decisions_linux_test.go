@@ -97,7 +97,8 @@ func TestPredictDecidesNotInVain(t *testing.T) {
 	script := scriptFile(t, failingAlone)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), script)
 	if r.code != exitFailed || strings.Count(r.stderr, "predicting again") != 1 || doc.Runs[0].Fits != nil ||
-		!strings.Contains(doc.Runs[0].Reason, "KeyError: 'of its own'; "+script+":6 had read a value that nobody computed") {
+		!strings.Contains(doc.Runs[0].Reason, "KeyError: 'of its own'; "+script+
+			":6 had read a value that the phantom GPU does not compute") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	r = dpsight(t, t.TempDir(), "predict", "--store", t.TempDir(), "--vary", "n=1..4", "--", python(t), script, "{n}")

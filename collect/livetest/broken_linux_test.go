@@ -19,12 +19,12 @@ import (
 func TestAHookThatFailsIsNamed(t *testing.T) {
 	python := testkit.Python(t)
 	for hook, want := range map[string]string{
-		"the forward hook": "the forward hook failed at step 2 (ValueError: broken): forward passes and their modules " +
-			"are not known from there",
-		"a drain": "a drain failed at step 3 (ValueError: broken): a later one has its events, or they are counted as " +
+		"the forward hook": "the forward hook failed at step 2 (ValueError: broken): later forward passes and their " +
+			"modules are unknown",
+		"a drain": "a drain failed at step 3 (ValueError: broken): a later drain takes the events, or they count as " +
 			"missing",
-		"the backward hook": "the backward hook failed at step 2 (ValueError: broken): backward passes are not known " +
-			"from there",
+		"the backward hook": "the backward hook failed at step 2 (ValueError: broken): later backward passes are " +
+			"unknown",
 	} {
 		t.Run(hook, func(t *testing.T) {
 			testkit.Part(t, hook != "the forward hook")
@@ -71,9 +71,9 @@ func TestNothingRecordedIsAnError(t *testing.T) {
 		want    string
 	}{
 		"drains fail": {[]string{python, script(t, "broken.py"), "draining"},
-			"rank 0: draining failed (ValueError: broken), and nothing was recorded from there"},
+			"rank 0: draining failed (ValueError: broken), and the agent stopped recording"},
 		"no agent": {[]string{python, "-E", script(t, "broken.py"), "none"},
-			"the experiment took memory of device 0, and nothing was recorded of it"},
+			"the experiment used memory of device 0, but the agent recorded nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

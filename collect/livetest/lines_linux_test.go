@@ -35,7 +35,7 @@ func TestLines(t *testing.T) {
 		}
 	}
 	if lost := strings.Contains(strings.Join(traced.report.Warnings, "\n"), "from some moment on the lines of the "+
-		"script are not known: a debugger, or another tracer"); lost != before312(t, python) {
+		"script are not known: a debugger or another tracer"); lost != before312(t, python) {
 		t.Errorf("warnings %q", traced.report.Warnings)
 	}
 	byLine := func(r *recorded) *grouping.DeviceBy {

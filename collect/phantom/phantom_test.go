@@ -342,8 +342,8 @@ int run_packed(void **arguments) {
 	}
 	runScript(t, library, &got, "foreign.py", nil, module)
 	want := []string{
-		"kernels of some_extension.so ran as no-ops: what depends on what they compute is not known",
-		"Triton kernels ran as no-ops: what depends on what they compute is not known",
+		"kernels of some_extension.so ran as no-ops: the values that they compute are unknown",
+		"Triton kernels ran as no-ops: the values that they compute are unknown",
 	}
 	if len(got.Before) != 0 || !slices.Equal(got.After, want) {
 		t.Errorf("notes before it ran %q, after it %q", got.Before, got.After)

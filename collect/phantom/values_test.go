@@ -272,14 +272,14 @@ func TestWaitsEnd(t *testing.T) {
 		t.Errorf("was told of at the reads %v", got.Told)
 	}
 	notes := strings.Join(got.Notes, "\n")
-	for _, want := range []string{"read as false 50 times in a row at ",
-		"waits.py:23, and then as true, 2 times so far", "waits.py:30, and then as true",
-		"waits.py:35 asked how much of the device is free"} {
+	for _, want := range []string{"waits.py:23 read a truth value that the phantom GPU does not compute: it was " +
+		"false 50 times in a row, then true, 2 times so far", "waits.py:30 read a truth value",
+		"waits.py:35 asked how much memory of the device is free"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in %s", want, notes)
 		}
 	}
-	if !strings.Contains(stderr, "waits.py:23 has read values that nobody computes 50 times") {
+	if !strings.Contains(stderr, "waits.py:23 read values that the phantom GPU does not compute 50 times") {
 		t.Errorf("no warning: %s", stderr)
 	}
 }

@@ -130,7 +130,7 @@ func predictExperiment(t *testing.T, python string, machine *collect.Machine, pl
 	// A run that uses cuDNN, as attention does in bf16, is rated close for that reason, though all of these are
 	// exact.
 	others := slices.DeleteFunc(slices.Clone(c.Reasons), func(r confidence.Reason) bool {
-		return r.Kind == confidence.Noted && strings.HasPrefix(r.Name, "cuDNN chooses its engines")
+		return r.Kind == confidence.Noted && strings.HasPrefix(r.Name, "cuDNN chose its engines")
 	})
 	if c.Level != schemas.ExactExpected && (c.Level != schemas.Close || len(others) > 0) {
 		t.Errorf("confidence %s: %+v", c.Level, c.Reasons)

@@ -60,10 +60,10 @@ class TestWishes(unittest.TestCase):
     def test_what_means_nothing_is_refused(self) -> None:
         with tempfile.NamedTemporaryFile() as file:
             for wrong, said in (
-                ({"store": file.name}, "is no folder"),
-                ({"events": 10}, "events must be a whole number from 1,000 on, not 10"),
+                ({"store": file.name}, "is not a folder"),
+                ({"events": 10}, "events must be a whole number of at least 1,000, not 10"),
                 ({"events": 1e6}, "events must be"),
-                ({"journal_mib": 0}, "journal_mib must be a whole number from 4 on"),
+                ({"journal_mib": 0}, "journal_mib must be a whole number of at least 4"),
                 ({"dumps": 0}, "dumps must be"),
             ):
                 wishes = {"store": "runs", "name": None, "events": 5000, "journal_mib": 8, "dumps": 1, "signals": True}

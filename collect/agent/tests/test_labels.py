@@ -57,7 +57,7 @@ class TestLabels(Phantom):
             said = [line for line in done.stderr.splitlines() if line.startswith(b"dpsight:")]
             # For such a path torch gives no stacks.
             self.assertEqual(
-                [line.split(b":")[1] for line in said], [b" recording stacks failed, the agent goes on without"]
+                [line.split(b":")[1] for line in said], [b" recording stacks failed, the agent continues without it"]
             )
             (journal,) = journals(spool)
             self.assertEqual((lossless(journal), journal.count(K.STEP_END)), ([], 6))

@@ -907,7 +907,7 @@ class TestEnds(Phantom):
         """Until torch's ring is emptied nothing is lost."""
         with run("undrained", "before", env=self.env) as r:
             self.assertEqual((r.code, len(r.complaints())), (0, 1), r.err)
-            self.assertIn("dpsight: a drain failed, a later one tries again: ValueError: broken", r.err)
+            self.assertIn("dpsight: a drain failed, a later drain tries again: ValueError: broken", r.err)
             j = r.journal
             self.assertEqual([(f["hook"], f["fatal"]) for f in j.json(K.FRAME_FAILURE)], [("a drain", False)])
             self.assertEqual((lossless(j), j.unclosed(), j.count(K.EXIT)), ([], [], 1))
@@ -978,8 +978,8 @@ class TestEnds(Phantom):
 class TestRefusals(Parted):
     def test_old_or_cpu_torch(self) -> None:
         for patch, sentence in (
-            ("version.cuda = None", "a CUDA build of torch is needed"),
-            ("C.remove()", "2.10 or later is needed"),
+            ("version.cuda = None", "is not a CUDA build: install a CUDA build of torch"),
+            ("C.remove()", "is too old: install torch 2.10 or later"),
         ):
             with self.subTest(patch), tempfile.TemporaryDirectory() as folder:
                 fake = Path(folder) / "torch"
@@ -993,7 +993,7 @@ class TestRefusals(Parted):
                 command = [sys.executable, "-c", "import torch; print('went on')"]
                 done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
-                self.assertEqual(done.stderr, f"dpsight: torch 2.6.0 cannot be recorded: {sentence}\n")
+                self.assertEqual(done.stderr, f"dpsight: torch 2.6.0 {sentence}\n")
 
 
 if __name__ == "__main__":

@@ -203,13 +203,13 @@ class TestLevels(Recorded):
         self.assertEqual((calls, thread.spans, recorder.level), (["one", "other"], [], core.MODULES))
         span = [(K.COMPILED_BEGIN, 0), (K.COMPILED_END, 0)]
         self.assertEqual(self.marks(), 2 * span)
-        self.assertEqual(said.getvalue().count("one failed, it is taken out"), 1, said.getvalue())
+        self.assertEqual(said.getvalue().count("one failed, the agent removed it"), 1, said.getvalue())
         (failure,) = self.journal().json(K.FRAME_FAILURE)
         self.assertEqual((failure["hook"], failure["error"], failure["fatal"]), ("one", "ValueError: odd", False))
 
         with contextlib.redirect_stderr(said):
             self.assertEqual(hook("all", fatal=True)(fails=True), 7)
-        self.assertIn("all failed, the agent records no more", said.getvalue())
+        self.assertIn("all failed, the agent stopped recording", said.getvalue())
         self.assertEqual((recorder.level, recorder.mark(K.USER_MARK)), (core.SILENT, 0))
         self.assertEqual([f["fatal"] for f in self.journal().json(K.FRAME_FAILURE)], [False, True])
 
@@ -392,7 +392,7 @@ class TestEvents(Recorded):
         event.forget()
         event.tell(3)
         self.assertEqual(heard, [1, 2])
-        self.assertEqual(said.getvalue().count("raising failed, it is taken out"), 1, said.getvalue())
+        self.assertEqual(said.getvalue().count("raising failed, the agent removed it"), 1, said.getvalue())
 
     def test_a_signal_handlers_exception_is_the_scripts(self) -> None:
         def handler(*_args: Any) -> None:
@@ -611,7 +611,7 @@ class TestPhase(unittest.TestCase):
         async def numbers() -> AsyncGenerator[int, None]:
             yield 1
 
-        with self.assertRaisesRegex(TypeError, "no asynchronous generator"):
+        with self.assertRaisesRegex(TypeError, "cannot decorate an async generator"):
             api.phase("a")(numbers)
 
 

@@ -58,7 +58,7 @@ class TestStore(unittest.TestCase):
             self.assertEqual(len(dpsight.open(work).arrow("steps")), len(dpsight.open(folders[1]).arrow("steps")))
 
     def test_wrong_names(self) -> None:
-        with self.assertRaisesRegex(FileNotFoundError, "no store"):
+        with self.assertRaisesRegex(FileNotFoundError, "no such store"):
             dpsight.open(STORE / "absent")
         with self.assertRaisesRegex(FileNotFoundError, "no run"):
             dpsight.open(Path(__file__).parent)

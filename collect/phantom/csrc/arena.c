@@ -35,7 +35,7 @@ static void read_recorded(const char *path) {
            phantom_list_insert(&recorded, recorded.count, (struct region){address, bytes}))
         lowest = address < lowest ? address : lowest;
     if (!file || !recorded.count) {
-        fprintf(stderr, "phantom: PHANTOM_ADDR=@%s: it lists no segments\n", path);
+        fprintf(stderr, "phantom: PHANTOM_ADDR=@%s: the file lists no segments\n", path);
         exit(2);
     }
     fclose(file);

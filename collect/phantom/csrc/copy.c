@@ -56,8 +56,8 @@ void phantom_copy(void *to, const void *from, size_t bytes) {
             return;
         __atomic_add_fetch(&reads, 1, __ATOMIC_RELAXED);
         if (__atomic_load_n(&strict, __ATOMIC_RELAXED) && !announced) {
-            phantom_note("a kernel read from the device what no kernel had computed, such as the size of its output: "
-                         "it got zeros");
+            phantom_note("a kernel read from the device a value that no kernel had computed, such as the size of its "
+                         "output: it got zeros");
             memset(to, 0, bytes);
             return;
         }
@@ -66,8 +66,8 @@ void phantom_copy(void *to, const void *from, size_t bytes) {
             return;
         }
         if (bytes > phantom_copy_limit()) {
-            phantom_note("a read of more than the copy limit from the device gave zeros: what is saved or sent from "
-                         "there holds no values");
+            phantom_note("a read of more than the copy limit from the device gave zeros: what the script saves or "
+                         "sends of it has no values");
             memset(to, 0, bytes);
             return;
         }

@@ -65,7 +65,7 @@ static void *make_device_property(void) {
 static void load_real(void) {
     void *library = dlopen("libcudnn.so.9", RTLD_NOW);
     if (!library) {
-        phantom_refuse("cuDNN (libcudnn.so.9 is not there, and only version 9.8 and later)", 0);
+        phantom_refuse("cuDNN (libcudnn.so.9 was not found; dpsight needs cuDNN 9.8 or later)", 0);
         return;
     }
     real.version = (size_t(*)(void))dlsym(library, "cudnnGetVersion");
@@ -89,7 +89,7 @@ static pthread_once_t property_once = PTHREAD_ONCE_INIT;
 static void load_property(void) {
     device_property = make_device_property();
     if (!device_property)
-        phantom_refuse("cuDNN before 9.8, which has no device properties,", 0);
+        phantom_refuse("cuDNN before 9.8 (it has no device properties)", 0);
 }
 
 static void *property(void) {
@@ -287,8 +287,8 @@ PHANTOM_API int cudnnBackendFinalize(void *descriptor) {
         if (!device)
             return NOT_INITIALIZED;
         if (type == ENGINEHEUR_DESCRIPTOR)
-            phantom_note("cuDNN chooses its engines without a device: the workspace of a convolution, or of attention, "
-                         "can be another than on one");
+            phantom_note("cuDNN chose its engines without a device: a real GPU may use another workspace for a "
+                         "convolution or for attention");
         real.set(descriptor, type == ENGINEHEUR_DESCRIPTOR ? ATTR_ENGINEHEUR_DEVICEPROP : ATTR_ENGINE_DEVICEPROP,
                  TYPE_DESCRIPTOR, 1, &device);
     }

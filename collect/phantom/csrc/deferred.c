@@ -540,7 +540,7 @@ PHANTOM_API void phantom_deferred_made(uint64_t id, void *pages, size_t bytes) {
         if (mremap(pages, rounded(bytes), b->deferred, MREMAP_MAYMOVE | MREMAP_FIXED, b->from) == MAP_FAILED) {
             int error = errno;
             unlock_changed(&signals); /* who writes takes the lock, too */
-            fprintf(stderr, "phantom: the values of a host tensor cannot be moved into its place: %s%s\n",
+            fprintf(stderr, "phantom: cannot move the values of a host tensor into its memory: %s%s\n",
                     strerror(error), error == ENOMEM ? " (a limit on mappings: vm.max_map_count?)" : "");
             abort();
         }

@@ -209,7 +209,7 @@ static int64_t attribute_of(int attribute, int device) {
     }
     if (phantom_debug()) {
         char text[64];
-        snprintf(text, sizeof text, "device attribute %d is answered with 0", attribute);
+        snprintf(text, sizeof text, "the phantom GPU answers device attribute %d with 0", attribute);
         phantom_note(text);
     }
     return 0;

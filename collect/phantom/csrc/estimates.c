@@ -22,7 +22,8 @@ PHANTOM_API int cufftXtMakePlanMany(int plan, int rank, const long long *n, cons
                                     size_t *bytes, int execution) {
     (void)plan, (void)embedded, (void)stride, (void)distance, (void)input;
     (void)out_embedded, (void)out_stride, (void)out_distance, (void)output;
-    phantom_note("the work area of a Fourier transform (cuFFT) was estimated without a device, which alone tells it");
+    phantom_note("the work area of a Fourier transform (cuFFT) was estimated without a device: a real GPU may use "
+                 "another size");
     size_t elements = (size_t)batch;
     for (int i = 0; i < rank; i++)
         elements *= (size_t)n[i];
@@ -33,8 +34,8 @@ PHANTOM_API int cufftXtMakePlanMany(int plan, int rank, const long long *n, cons
 /* ---- cuSOLVER */
 
 static void note_solver(void) {
-    phantom_note("the workspace of a matrix decomposition (cuSOLVER) was estimated without a device, which alone tells "
-                 "it");
+    phantom_note("the workspace of a matrix decomposition (cuSOLVER) was estimated without a device: a real GPU may "
+                 "use another size");
 }
 
 /* For a blocked factorisation: so many columns of the matrix, and a block. */

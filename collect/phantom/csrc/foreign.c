@@ -46,12 +46,12 @@ static void name_launcher(const char *path) {
     name = name ? name + 1 : *path ? path : "the program";
     char text[512];
     if (strstr(path, "triton"))
-        snprintf(text, sizeof text, "Triton kernels ran as no-ops: what depends on what they compute is not known");
+        snprintf(text, sizeof text, "Triton kernels ran as no-ops: the values that they compute are unknown");
     else if (!strncmp(name, "libffi", 6))
         snprintf(text, sizeof text,
-                 "kernels launched from Python ran as no-ops: what depends on what they compute is not known");
+                 "kernels that Python launched ran as no-ops: the values that they compute are unknown");
     else
-        snprintf(text, sizeof text, "kernels of %s ran as no-ops: what depends on what they compute is not known",
+        snprintf(text, sizeof text, "kernels of %s ran as no-ops: the values that they compute are unknown",
                  name);
     phantom_note(text);
 }

@@ -45,7 +45,7 @@ PHANTOM_API cudaError_t cudaMallocManaged(void **address, size_t bytes, unsigned
 
 PHANTOM_API cudaError_t cudaMallocAsync(void **address, size_t bytes, void *stream) {
     (void)stream;
-    phantom_note("cudaMallocAsync: its memory pool is not modelled, each request is counted by itself");
+    phantom_note("cudaMallocAsync: the phantom GPU has no memory pool and counts each request by itself");
     return cudaMalloc(address, bytes);
 }
 

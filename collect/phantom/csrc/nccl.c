@@ -39,7 +39,7 @@ static int make(void **comm, int ranks, int rank) {
         return NCCL_SYSTEM_ERROR;
     *made = (struct comm){ranks, rank};
     *comm = made;
-    phantom_note("NCCL: peers are copies of this rank, and NCCL's own buffers are not counted");
+    phantom_note("NCCL: the other ranks are copies of this rank, and the prediction lacks NCCL's own buffers");
     return 0;
 }
 

@@ -42,7 +42,7 @@ void phantom_note(const char *what) {
 
 int phantom_refuse(const char *name, int status) {
     char text[256];
-    snprintf(text, sizeof text, "%s cannot be answered without a device: it fails", name);
+    snprintf(text, sizeof text, "%s cannot be answered without a device: the call fails", name);
     if (add(text, true))
         fprintf(stderr, "phantom: %s\n", text);
     return status;

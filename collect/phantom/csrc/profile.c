@@ -74,7 +74,7 @@ static void set(const char *path, const char *key, const char *text) {
 static void load(void) {
     const char *path = getenv("PHANTOM_PROFILE");
     if (!path || !*path) {
-        fprintf(stderr, "phantom: PHANTOM_PROFILE is not set: it names the device profile\n");
+        fprintf(stderr, "phantom: set PHANTOM_PROFILE to the device profile\n");
         exit(2);
     }
     FILE *file = fopen(path, "re");

@@ -23,7 +23,8 @@ struct sequence {
 };
 
 static void note(void) {
-    phantom_note("what cuDNN's recurrent networks work in was estimated without a device, which alone tells it");
+    phantom_note("the workspace of cuDNN's recurrent networks was estimated without a device: a real GPU may use "
+                 "another size");
 }
 
 static size_t bytes_of(int type) {
@@ -178,7 +179,7 @@ PHANTOM_API int cudnnGetTensorNdDescriptor(const struct tensor *tensor, int want
 /* A generator of random numbers for each thread that can be resident. */
 PHANTOM_API int cudnnDropoutGetStatesSize(void *handle, size_t *bytes) {
     (void)handle;
-    phantom_note("the size of cuDNN's dropout states was estimated without a device, which alone tells it");
+    phantom_note("the size of cuDNN's dropout states was estimated without a device: a real GPU may use another size");
     *bytes = 16 * (size_t)(phantom_profile()->multiprocessors * phantom_profile()->max_threads_per_multiprocessor);
     return SUCCESS;
 }
@@ -187,7 +188,7 @@ PHANTOM_API int cudnnDropoutGetStatesSize(void *handle, size_t *bytes) {
 PHANTOM_API int cudnnGetCTCLossWorkspaceSize_v8(void *handle, int algorithm, void *loss, const struct tensor *x,
                                                 const struct tensor *gradient, size_t *bytes) {
     (void)handle, (void)algorithm, (void)loss, (void)gradient;
-    phantom_note("the workspace of cuDNN's CTC loss was estimated without a device, which alone tells it");
+    phantom_note("the workspace of cuDNN's CTC loss was estimated without a device: a real GPU may use another size");
     *bytes = 4 * 2 * (size_t)x->elements;
     return SUCCESS;
 }

@@ -94,7 +94,8 @@ static struct page *open_page(void) {
     if (made != MAP_FAILED)
         return made;
     if (path && *path)
-        phantom_note("a process could not see what others of the run hold of the device: it was given one of its own");
+        phantom_note("a process could not see the device memory that other processes of the run hold: it got a "
+                     "device of its own");
     made = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED) {
         fprintf(stderr, "phantom: the host has no memory left\n");
@@ -132,7 +133,7 @@ static void take_slot(void) {
     }
     if (!free_slot) {
         if (page->used == SLOTS) {
-            fprintf(stderr, "phantom: more than %d processes have a device at once\n", SLOTS);
+            fprintf(stderr, "phantom: more than %d processes use a device at the same time\n", SLOTS);
             _exit(2); /* what runs at an exit gives memory back, and would wait for the lock that is held here */
         }
         free_slot = &page->slots[page->used++];

@@ -16,7 +16,8 @@ static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 #define UNUSED (void)handle
 
 static int told_sparse(size_t *bytes, int64_t elements) {
-    phantom_note("the buffer of a sparse product (cuSPARSE) was estimated without a device, which alone tells it");
+    phantom_note("the buffer of a sparse product (cuSPARSE) was estimated without a device: a real GPU may use another "
+                 "size");
     *bytes = (size_t)larger(LEAST, 8 * elements);
     return SUCCESS;
 }
@@ -117,7 +118,7 @@ PHANTOM_API int cusparseSpGEMM_compute(void *handle, int op_a, int op_b, void *a
 
 PHANTOM_API int cusparseSpMatGetSize(const struct sparse *s, int64_t *rows, int64_t *columns, int64_t *elements) {
     phantom_note("the number of elements in a product of two sparse matrices (cuSPARSE) was estimated without a "
-                 "device, which alone tells it");
+                 "device: a real GPU may use another number");
     *rows = s->rows, *columns = s->columns, *elements = s->elements;
     return SUCCESS;
 }
@@ -128,8 +129,8 @@ PHANTOM_API int cusparseXcsrgeam2Nnz(void *handle, int m, int n, void *a, int el
                                      const int *columns_b, void *c, int *rows_c, int *elements, void *workspace) {
     UNUSED, (void)a, (void)rows_a, (void)columns_a, (void)b, (void)rows_b, (void)columns_b, (void)c, (void)rows_c;
     (void)workspace;
-    phantom_note("the number of elements in a sum of two sparse matrices (cuSPARSE) was estimated without a device, "
-                 "which alone tells it");
+    phantom_note("the number of elements in a sum of two sparse matrices (cuSPARSE) was estimated without a device: "
+                 "a real GPU may use another number");
     *elements = (int)smaller((int64_t)m * n, (int64_t)elements_a + elements_b);
     return SUCCESS;
 }

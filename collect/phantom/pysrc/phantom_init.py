@@ -145,7 +145,7 @@ class Init:
             self._compute(number, recipe)
             self._recipes.pop(number, None)
         except BaseException as error:  # it cannot be raised, since the waiting thread is inside an instruction
-            sys.stderr.write(f"phantom: initial values could not be made: {type(error).__name__}: {error}\n")
+            sys.stderr.write(f"phantom: computing initial values failed: {type(error).__name__}: {error}\n")
             os.abort()
         finally:
             self._local.makes = False
@@ -170,8 +170,8 @@ class Init:
                 result.copy_(value)
         if not torch.equal(generator.get_state(), recipe.after):
             sys.stderr.write(
-                "phantom: an initialiser of this torch draws otherwise than was assumed: random values drawn after it"
-                " are not those of a run without a phantom GPU; set PHANTOM_INIT=eager\n"
+                "phantom: an initialiser of this torch draws random numbers in another way than the phantom GPU"
+                " assumes, so later random values differ from those on a real GPU: set PHANTOM_INIT=eager\n"
             )
         self._phantom.phantom_deferred_made(number, pages, size)
 

@@ -23,12 +23,12 @@ COMPILERS = ("torch._inductor.", "triton.")
 FEATURES = {
     "graph_task": "a read in a backward hook is listed without its line",
     "waits_for_backward": "a read in a backward hook is listed without its line",
-    "tensor_address": "nothing is known of values",
-    "apply": "a model that changes its type on the host takes host memory",
-    "truncated_normal": "tensors drawn by trunc_normal_ take host memory; torch 2.15 has another",
-    "groups": "no rank runs alone, and objects do not arrive",
-    "fake_group": "no rank runs alone",
-    "split_source": "this torch splits no communicators",
+    "tensor_address": "the phantom GPU knows no values",
+    "apply": "a model that changes its type on the host uses host memory",
+    "truncated_normal": "tensors that trunc_normal_ draws use host memory; torch 2.15 has another one",
+    "groups": "no rank can run alone, and object collectives fail",
+    "fake_group": "no rank can run alone",
+    "split_source": "this torch does not split communicators",
 }
 """The features of torch that this module uses, with what is lost without each."""
 

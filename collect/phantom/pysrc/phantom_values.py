@@ -219,19 +219,19 @@ class Values:
             flips, frees, timed = dict(self._flips), list(self._frees), self._timed
         if self._parallel:
             notes.append(
-                "torch.nn.DataParallel found one device, and spreads each batch over all that there are: predict --gpus"
-                " N gives it more"
+                "torch.nn.DataParallel splits each batch over all devices, and it found one: predict --gpus N gives it"
+                " more"
             )
         if timed:
-            notes.append("times between CUDA events are made up: each is 1 ms")
+            notes.append("times between CUDA events are fake: each is 1 ms")
         notes += [
-            f"{place} asked how much of the device is free: that depends on what a context takes there and on what else"
-            " runs on it"
+            f"{place} asked how much memory of the device is free: on a real GPU that depends on the CUDA context and"
+            " on other processes"
             for place in frees[:_NAMED]
         ]
         notes += [
-            f"a truth value that nobody had computed was read as false {MANY:,} times in a row at {place}, and then as"
-            f" true{'' if count == 1 else f', {count} times so far'}"
+            f"{place} read a truth value that the phantom GPU does not compute: it was false {MANY:,} times in a row,"
+            f" then true{'' if count == 1 else f', {count} times so far'}"
             for place, count in list(flips.items())[:_NAMED]
         ]
         return notes
@@ -351,8 +351,8 @@ class Values:
                     self._flips[place] += 1
         if many:
             sys.stderr.write(
-                f"phantom: {place} has read values that nobody computes {MANY:,} times: a loop that waits for one may"
-                " not end as on a device, or not at all\n"
+                f"phantom: {place} read values that the phantom GPU does not compute {MANY:,} times: a loop that waits"
+                " for such a value may end later than on a real GPU, or never\n"
             )
         now = time.monotonic()
         # This is not done on a thread that runs no code of the script: gloo's threads release a tensor once it is read,
@@ -475,6 +475,6 @@ def install(torch: Any) -> Values | None:
     library.phantom_values_torch.restype = ctypes.c_char_p
     made_for = library.phantom_values_torch().decode()
     if made_for != torch.__version__:
-        raise RuntimeError(f"the phantom GPU was compiled for torch {made_for}, and this is {torch.__version__}")
+        raise RuntimeError(f"the phantom GPU was compiled for torch {made_for}, and this is torch {torch.__version__}")
     _installed = Values(torch, process, library)
     return _installed

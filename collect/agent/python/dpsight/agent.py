@@ -92,9 +92,9 @@ def why_not(torch: Any) -> str:
     """Returns why a version of torch cannot be recorded, or "" if it can."""
     if torch.version.cuda is None:
         if os.environ.get("DPSIGHT_ALLOW_CPU") != "1":
-            return f"torch {torch.__version__} cannot be recorded: a CUDA build of torch is needed"
+            return f"torch {torch.__version__} is not a CUDA build: install a CUDA build of torch"
     elif not torch_compat.records_metadata(torch):
-        return f"torch {torch.__version__} cannot be recorded: 2.10 or later is needed"
+        return f"torch {torch.__version__} is too old: install torch 2.10 or later"
     return ""
 
 

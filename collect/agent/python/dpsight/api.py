@@ -112,7 +112,7 @@ class phase:
         name = self.name
         flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
         if flags & _ASYNC_GENERATOR:
-            raise TypeError("dpsight.phase decorates no asynchronous generator: use it as a context manager inside")
+            raise TypeError("dpsight.phase cannot decorate an async generator: use it as a context manager inside")
         wraps = functools.wraps(function)
         if flags & _COROUTINE:
             import types

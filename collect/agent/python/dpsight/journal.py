@@ -64,7 +64,7 @@ class _File:
         if _which(self._descriptor) != self._which:
             self._descriptor = os.open(self._path, self._flags)
             if _which(self._descriptor) != self._which:
-                raise OSError(errno.ESTALE, "another file is in the place of the journal")
+                raise OSError(errno.ESTALE, "another file has replaced the journal")
         return self._descriptor
 
     def close(self) -> None:

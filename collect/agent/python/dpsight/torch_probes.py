@@ -80,7 +80,7 @@ def _start(torch: Any) -> bool:
     return not called
 
 
-@_feature("script's history", "recording beside a script's own", "a script that records for itself ends ours")
+@_feature("script's history", "recording beside a script's own recording", "a script's own recording ends dpsight's")
 def _scripts_history(torch: Any) -> bool:
     wrapped = torch_compat.RECORD_HISTORY, torch_compat.SNAPSHOT
     return all(callable(getattr(torch.cuda.memory, name, None)) for name in wrapped)
@@ -104,7 +104,7 @@ def _calls(torch: Any) -> bool:
     return module(1) == 1 and called == [module]
 
 
-@_feature("compiled modules", "marks around compiled modules", "no marks of modules that compile themselves")
+@_feature("compiled modules", "marks around compiled modules", "no marks of modules after module.compile()")
 def _compiled(torch: Any) -> bool:
     seen = []
 
@@ -122,7 +122,7 @@ def _compiled(torch: Any) -> bool:
     return seen == [compiled] and module(1) == 3
 
 
-@_feature("module dictionaries", "hooks and parameters of modules", "less memory with an owner's name")
+@_feature("module dictionaries", "hooks and parameters of modules", "fewer blocks with a tag")
 def _dictionaries(torch: Any) -> bool:
     module = torch.nn.Linear(1, 1)
     module.register_forward_hook(print)
@@ -132,7 +132,7 @@ def _dictionaries(torch: Any) -> bool:
     return found and named and {torch_compat.CHILDREN, torch_compat.PARAMETERS, *torch_compat.HOOKS} <= own.keys()
 
 
-@_feature("optimizer steps", "ends of updates that raised", "an update that raises is never marked as ended")
+@_feature("optimizer steps", "ends of updates that raised", "an update that raises has no end")
 def _steps(torch: Any) -> bool:
     codes = []
 
@@ -199,7 +199,7 @@ def _node(torch: Any) -> bool:
     return found == [y.grad_fn]
 
 
-@_feature("saved tensors", "memory that backward waits for", "activations have no names; phases still tell them")
+@_feature("saved tensors", "memory that backward needs", "activations have no tag, only a phase")
 def _saved(torch: Any) -> bool:
     x = torch.ones(1, requires_grad=True)
     node = (x * x).grad_fn
@@ -207,7 +207,7 @@ def _saved(torch: Any) -> bool:
     return [tensor.data_ptr() for tensor in held] == [x.data_ptr()] * 2
 
 
-@_feature("devices of nodes", "graphs while a backward runs", "no saved tensors of a failure inside backward")
+@_feature("devices of nodes", "saved tensors while a backward runs", "no saved tensors if a request fails in backward")
 def _devices(torch: Any) -> bool:
     node = (torch.ones(1, requires_grad=True) * 2).grad_fn
     return torch_compat.input_devices(node) == [torch.device("cpu")]
@@ -221,7 +221,7 @@ def _gradient_hooks(torch: Any) -> bool:
     return before is None and torch_compat.gradient_hooks(p) == {handle.id: print}
 
 
-@_feature("forgotten hooks", "bare steps as fast as without us", "bare steps up to 2 us a parameter slower")
+@_feature("forgotten hooks", "bare steps as fast as without dpsight", "bare steps are up to 2 us a parameter slower")
 def _forgotten(torch: Any) -> bool:
     if not torch_compat.forgets_gradient_hooks():
         return False
@@ -235,7 +235,7 @@ def _forgotten(torch: Any) -> bool:
     return len(called) == 1 and called[0] is p and p.grad.item() == 2
 
 
-@_feature("checkpoint frames", "saved tensors before a checkpoint", "fewer saved tensors of checkpointed models")
+@_feature("checkpoint frames", "saved tensors before a checkpoint", "fewer saved tensors in checkpointed models")
 def _checkpoints(torch: Any) -> bool:
     x = torch.ones(1, requires_grad=True) * 2
     y = torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=False)
@@ -276,7 +276,7 @@ def _recomputes(torch: Any) -> bool:
 # Tensors and storages.
 
 
-@_feature("quiet looks", "no trace in a script's subclasses")
+@_feature("quiet looks", "no calls of a script's tensor subclasses")
 def _quiet(torch: Any) -> bool:
     class Tensor(torch.Tensor):
         @classmethod
@@ -287,14 +287,14 @@ def _quiet(torch: Any) -> bool:
         return not torch.ones(1).as_subclass(Tensor).is_cuda
 
 
-@_feature("function modes", "no trace in a script's modes")
+@_feature("function modes", "no calls of a script's modes")
 def _modes(torch: Any) -> bool:
     with torch.overrides.TorchFunctionMode():
         inside = private.torch_function_modes()
     return (private.torch_function_modes(), inside) == (0, 1)
 
 
-@_feature("torch.func", "tensors inside of torch.func")
+@_feature("torch.func", "tensors inside torch.func")
 def _functorch(torch: Any) -> bool:
     x = torch.ones(2)
     found = []
@@ -311,7 +311,7 @@ def _functorch(torch: Any) -> bool:
     )
 
 
-@_feature("fake tensors", "no marks of what only traces")
+@_feature("fake tensors", "no marks of forwards that only trace")
 def _fake(torch: Any) -> bool:
     found = []
 
@@ -323,7 +323,7 @@ def _fake(torch: Any) -> bool:
     return private.fake_mode() is None and found == [True]
 
 
-@_feature("traces", "traced graphs as without us")
+@_feature("traces", "traced graphs without the agent")
 def _traces(torch: Any) -> bool:
     found = []
 
@@ -338,7 +338,7 @@ def _traces(torch: Any) -> bool:
     return not private.traces() and found == [True, True]
 
 
-@_feature("weak references", "ends of owners", "no ends of saved tensors and activations")
+@_feature("weak references", "ends of owners", "owners of saved tensors and activations have no end")
 def _weak(torch: Any) -> bool:
     tensor = torch.ones(1)
     ref = torch_compat.weak(tensor.untyped_storage())
@@ -348,7 +348,7 @@ def _weak(torch: Any) -> bool:
     return ref is not None and not before and torch_compat.expired(ref)
 
 
-@_feature("sparse tensors", "memory of sparse gradients", "sparse gradients have no names")
+@_feature("sparse tensors", "memory of sparse gradients", "sparse gradients have no tag")
 def _sparse(torch: Any) -> bool:
     indices, values = torch_compat.sparse_parts(torch.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (1,)))
     return indices.shape == (1, 2) and values.tolist() == [1.0, 2.0]
@@ -357,18 +357,18 @@ def _sparse(torch: Any) -> bool:
 # Ranks. Features that need a process group are looked for in the code that would use them.
 
 
-@_feature("DTensor", "shards of distributed tensors", "distributed tensors have no names")
+@_feature("DTensor", "shards of distributed tensors", "distributed tensors have no tag")
 def _dtensor(_torch: Any) -> bool:
     kind = importlib.import_module("torch.distributed.tensor").DTensor
     return torch_compat.SHARD in _names(kind) | set(getattr(kind, "__slots__", ()))
 
 
-@_feature("DDP buckets", "gradient buckets of DDP", "DDP's buckets have no name")
+@_feature("DDP buckets", "gradient buckets of DDP", "DDP's buckets have no tag")
 def _buckets(_torch: Any) -> bool:
     return len(list(torch_compat.bucket_makers(importlib.import_module("torch.nn.parallel.distributed")))) == 2
 
 
-@_feature("FSDP2 groups", "gathered and scattered parameters", "FSDP2's flat tensors have no name")
+@_feature("FSDP2 groups", "gathered and scattered parameters", "FSDP2's flat tensors have no tag")
 def _groups(_torch: Any) -> bool:
     public = importlib.import_module("torch.distributed.fsdp").fully_shard
     module = importlib.import_module(torch_compat.FSDP2_GROUPS)
@@ -391,7 +391,7 @@ def _state_for_loading(torch: Any) -> bool:
     return len(optimizer.state) == 1 and parameter.item() == 1
 
 
-@_feature("state of named optimizers", "steps beside such an optimizer", "its state's making counts as a step")
+@_feature("state of named optimizers", "steps of such an optimizer", "creating its state counts as a step")
 def _named_optimizers(torch: Any) -> bool:
     named = vars(importlib.import_module(torch_compat.NAMED_OPTIMIZER)).values()
     parameter = torch.nn.Parameter(torch.ones(1))
@@ -402,7 +402,7 @@ def _named_optimizers(torch: Any) -> bool:
     return False
 
 
-@_feature("names of wrappers", "one name for a layer, however wrapped", "wrapped layers have names of their own")
+@_feature("names of wrappers", "the same name for a wrapped layer", "wrapped layers have other names")
 def _wrappers(_torch: Any) -> bool:
     named = {getattr(importlib.import_module(module), name) for module, name in torch_compat.WRAPPERS_NAMED_BY}
     return named <= torch_compat.WRAPPERS
@@ -420,25 +420,25 @@ def _unseen(torch: Any) -> bool:
     return True
 
 
-@_feature("kept from Dynamo", "zero_grad() that compiles as before")
+@_feature("kept from Dynamo", "zero_grad() that compiles as without dpsight")
 def _kept(_torch: Any) -> bool:
     return callable(private.disable_dynamo)
 
 
-@_feature("torch's own modules", "compiled code and convolutions", "a convolution's retry counts as a failure")
+@_feature("torch's own modules", "compiled code and convolutions", "a convolution's retry counts as a failed request")
 def _modules(torch: Any) -> bool:
     own = importlib.util.find_spec(torch_compat.INDUCTOR) is not None and torch_compat.OPS in sys.modules
     asked = [name for name in torch_compat.CONVOLUTIONS if hasattr(torch, name)]
     return own and len(asked) == len(torch_compat.CONVOLUTIONS) - 1  # convolution_backward is an operator only
 
 
-@_feature("expanded weights", "per-sample gradients of Opacus' ew", "they count as activation gradients")
+@_feature("expanded weights", "per-sample gradients of Opacus' ew", "these count as activation gradients")
 def _expanded(_torch: Any) -> bool:
     module = importlib.import_module(torch_compat.EXPANDED_WEIGHTS)
     return callable(module.set_grad_sample_if_exists) and isinstance(module.ExpandedWeight, type)
 
 
-@_feature("local variables", "what functions hold at a failure", "it has no names")
+@_feature("local variables", "local variables at a failed request", "tensors in local variables have no names")
 def _variables(_torch: Any) -> bool:
     return torch_compat.reads_variables()
 

@@ -39,8 +39,8 @@ class Watchdog:
         if not self._beside:
             return []
         return [
-            "NCCL: a GPU may still hold DDP's first buckets when the second forward replaces them; the peak is then up "
-            f"to {self._beside / 2**20:,.2f} MiB more than was predicted"
+            "NCCL: a GPU may still hold DDP's first buckets when the second forward replaces them; its peak is then up "
+            f"to {self._beside / 2**20:,.2f} MiB higher than the prediction"
         ]
 
     @guarded("waiting for NCCL's watchdog")

@@ -58,7 +58,7 @@ def predict(
     try:
         (run,) = json.loads(done.stdout)["runs"]
     except (ValueError, KeyError):
-        raise PredictionError(done.stderr.strip() or f"dpsight predict ended with {done.returncode}") from None
+        raise PredictionError(done.stderr.strip() or f"dpsight predict ended with code {done.returncode}") from None
     if run["status"] == "failed":
         raise PredictionError(f"the script failed:\n{done.stderr.strip()}")
     confidence = run["confidence"] or {"level": None, "reasons": []}
@@ -79,10 +79,10 @@ def _call(function: Callable[[], object]) -> list[str]:
     """The arguments with which an interpreter calls a function without arguments, in its own process."""
     name, module = function.__qualname__, function.__module__
     if not name.isidentifier():
-        raise ValueError(f"dpsight.predict calls a function by the name that a file gives it, and {name} has none")
+        raise ValueError(f"dpsight.predict needs a function that a file defines by name, and {name} is none")
     if module != "__main__":
         return ["-c", IN_MODULE, module, name]
     file = getattr(sys.modules["__main__"], "__file__", None)
     if not file:
-        raise ValueError(f"{name} was defined at a prompt or in a notebook: write it to a file, and import it")
+        raise ValueError(f"{name} was defined at a prompt or in a notebook: write it to a file and import it")
     return ["-c", IN_SCRIPT, os.path.abspath(file), name]

@@ -11,7 +11,7 @@ try:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
     import pyarrow.parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
 except ImportError as error:
-    raise ImportError("dpsight.open reads tables by pyarrow, which is not installed: pip install pyarrow") from error
+    raise ImportError("dpsight.open needs pyarrow: pip install pyarrow") from error
 
 
 class Store:
@@ -21,7 +21,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_dir():
-            raise FileNotFoundError(f"there is no store {self.path}")
+            raise FileNotFoundError(f"no such store: {self.path}")
         one = (self.path / "run.json").is_file()
         self._folders = [self.path] if one else sorted(file.parent for file in self.path.glob("*/run.json"))
         if not self._folders:
@@ -42,8 +42,8 @@ class Store:
         files = [folder / f"{table}.parquet" for folder in self._folders]
         parts = [pyarrow.parquet.ParquetFile(file).read() for file in files if file.is_file()]
         if not parts:
-            known = ", ".join(self.tables) or "none: dpsight ingest derives them"
-            raise KeyError(f"no run of {self.path} has a table {table}; there are {known}")
+            known = ", ".join(self.tables) or "none (dpsight ingest makes them)"
+            raise KeyError(f"no run of {self.path} has a table {table}; known: {known}")
         return pyarrow.concat_tables(parts, promote_options="default")
 
     def pandas(self, table: str) -> Any:

@@ -17,7 +17,7 @@ def _torch_imported(_torch: Any) -> None:
     try:
         attach_by_environment()
     except Exception as error:
-        sys.stderr.write(f"dpsight: this process is not recorded: {error}\n")
+        sys.stderr.write(f"dpsight: the agent does not record this process: {error}\n")
 
 
 def boot() -> None:

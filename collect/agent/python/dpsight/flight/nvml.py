@@ -84,7 +84,7 @@ class Nvml:
         self._library = ctypes.CDLL("libnvidia-ml.so.1")  # raises OSError without a driver
         status = self._library.nvmlInit_v2()
         if status != _OK:
-            raise OSError(f"NVML refuses to begin: error {status}")
+            raise OSError(f"NVML failed to initialise: error {status}")
 
     def devices(self, uuids: Iterable[str]) -> list[Device]:
         """The devices with these UUIDs, in the form that torch uses."""

@@ -23,7 +23,7 @@ class Sampler:
     def __init__(self) -> None:
         self._samples: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self.nvml = False
-        self.reason = "CUDA has not begun"  # why there is nothing from NVML
+        self.reason = "the process has not initialised CUDA"  # why there is nothing from NVML
         self._devices: list[Device] = []
         self._library: Nvml | None = None
         self._stop = threading.Event()
@@ -45,7 +45,7 @@ class Sampler:
             while not self._stop.wait(INTERVAL):
                 self.take()
         except Exception as error:
-            self.nvml, self.reason = False, f"sampling has failed: {error}"
+            self.nvml, self.reason = False, f"sampling failed: {error}"
             recorder.spared("sampling the process and its device", error)
         finally:
             if self._library is not None:
@@ -99,6 +99,6 @@ class Sampler:
             self._devices = self._library.devices(str(cuda.get_device_properties(i).uuid) for i in range(count))
             self.reason = "NVML knows none of this process's devices"
             if self._devices:
-                self.reason = "NVML does not say what of the device's memory is in use"
+                self.reason = "NVML does not report the device's used memory"
         except (OSError, AttributeError, RuntimeError) as error:
-            self.reason = f"NVML cannot be had: {error}"
+            self.reason = f"NVML is not available: {error}"

@@ -124,8 +124,8 @@ class Flight:
         before = ""
         if self.untraced:
             before = (
-                f"; {self.untraced / _MIB:,.2f} MiB were allocated before, and are untraced but for what "
-                f"{self.found.models} models and {self.found.optimizers} optimizers hold, and what has a name"
+                f"; {self.untraced / _MIB:,.2f} MiB were allocated before. They are untraced, except the tensors of "
+                f"{self.found.models} models and {self.found.optimizers} optimizers, and tensors with a name"
             )
         say(
             f"attached to process {self.pid}: torch keeps at most {wishes.events:,} events "
@@ -252,7 +252,7 @@ class Flight:
         if not self._wishes.signals or not _SIGNAL:
             return
         if threading.current_thread() is not threading.main_thread():
-            say("SIGUSR2 writes no run: a handler can be set from the main thread alone")
+            say("SIGUSR2 writes no run: attach from the main thread, where Python can set its handler")
             return
         self._handler = _signal.getsignal(_SIGNAL)
         self._ours = self._signalled
@@ -293,7 +293,7 @@ def attach(wishes: Wishes, in_place: Callable[[bool], None]) -> Flight:
         if _current.flight is not None:
             return _current.flight
         if os.environ.get("DPSIGHT_SPOOL"):
-            raise RuntimeError("dpsight.attach: dpsight collect records this process already")
+            raise RuntimeError("dpsight.attach: dpsight collect already records this process")
         flight = Flight(wishes, in_place)
         flight.begin()
         _current.flight = flight

@@ -36,10 +36,10 @@ class Wishes:
             ("dumps", dumps, 1),
         ):
             if not isinstance(value, int) or value < least:
-                raise ValueError(f"dpsight.attach: {what} must be a whole number from {least:,} on, not {value!r}")
+                raise ValueError(f"dpsight.attach: {what} must be a whole number of at least {least:,}, not {value!r}")
         path = Path(os.path.abspath(store))
         if path.exists() and not path.is_dir():
-            raise ValueError(f"dpsight.attach: {path} is no folder, and runs go to a store of folders")
+            raise ValueError(f"dpsight.attach: {path} is not a folder: give a folder for the runs")
         return Wishes(path, name or "", events, journal_mib << 20, dumps, signals)
 
     @property

@@ -43,7 +43,7 @@ class Looks:
         try:
             return look()
         except Exception as error:
-            recorder.hook_failed("looking for what held the memory", error, then="the rest goes on")
+            recorder.hook_failed("looking for what held the memory", error, then="the agent continues without it")
             self._failed.add(what)
             return otherwise
 

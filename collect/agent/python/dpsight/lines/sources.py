@@ -17,7 +17,7 @@ IsOwn = Callable[[CodeType], bool]
 
 # The ids that Python reserves for debuggers, coverage, profilers and optimizers are left to these tools.
 _TOOLS = (4, 3)
-TRACED = "a debugger, or another tracer, follows the script"
+TRACED = "a debugger or another tracer follows the script"
 
 
 class Source:

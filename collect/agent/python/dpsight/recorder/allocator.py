@@ -303,7 +303,7 @@ class Drains:
         except Exception as error:
             self.failed += 1
             if self.failed < _TRIES:
-                recorder.hook_failed("a drain", error, then="a later one tries again")
+                recorder.hook_failed("a drain", error, then="a later drain tries again")
             else:
                 recorder.failed("draining", error)
             if self.count > count:

@@ -43,7 +43,7 @@ _ident = threading.get_ident
 # the limit only after another thread has opened the journal. Such a thread must not overwrite the first marks.
 _UNOPENED = 1 << 40
 _LONGEST = 500  # characters of an error that are recorded
-_TAKEN_OUT = "it is taken out, and the rest goes on"
+_TAKEN_OUT = "the agent removed it and continues"
 
 
 class Recorder:
@@ -202,7 +202,7 @@ class Recorder:
         with self._lock:
             self.tagging = False
         self.silence()
-        self._say(what, "the agent records no more", error)
+        self._say(what, "the agent stopped recording", error)
 
     def _failure(self, what: str, error: BaseException, fatal: bool) -> dict[str, Any]:
         text = " ".join(f"{type(error).__name__}: {error}".split())
@@ -218,7 +218,7 @@ class Recorder:
         """Reports, once, a failure that does not affect the rest of recording."""
         if by_script(error):
             raise error
-        self._say(what, "the agent goes on without", error)
+        self._say(what, "the agent continues without it", error)
 
     def _say(self, what: str, then: str, error: BaseException) -> None:
         if what not in self._reported:

@@ -153,7 +153,7 @@ def _end_by_force(pid: int) -> None:
     """Ends a process that continues, for example because its training runs in a thread that the main thread does not
     wait for."""
     if os.getpid() == pid:
-        sys.stderr.write(f"dpsight: the script was to end {_PATIENCE_S} s ago and goes on: it is ended by force\n")
+        sys.stderr.write(f"dpsight: the script did not end within {_PATIENCE_S} s: dpsight ends it by force\n")
         os._exit(0)
 
 
