@@ -43,7 +43,7 @@ func (m *Machine) Basis(ctx context.Context, e *Experiment) (Basis, error) {
 	}
 	lib := p.phantom
 	if lib == nil {
-		return Basis{}, fmt.Errorf("%s predicts nothing", m.Note)
+		return Basis{}, fmt.Errorf("dpsight predicts nothing without a phantom GPU (%s)", m.Note)
 	}
 	b := Basis{Interpreter: lib.Python, Torch: lib.TorchVersion, CUDA: lib.CUDAVersion, Library: filepath.Base(lib.Dir),
 		Profile: filepath.Base(lib.ProfilePath),

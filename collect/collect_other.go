@@ -12,7 +12,7 @@ import (
 // Run returns an error, since recording needs Linux: the phantom GPU, and builds of torch for CUDA that can be
 // recorded, exist only there.
 func Run(context.Context, Experiment) (*Result, error) {
-	return nil, &UsageError{fmt.Sprintf("experiments are recorded on Linux only, and this is %s", runtime.GOOS),
+	return nil, &UsageError{fmt.Sprintf("dpsight records experiments only on Linux, and this is %s", runtime.GOOS),
 		containerHint}
 }
 

@@ -131,7 +131,7 @@ func (m *Machine) setMemory(bytes int64) {
 		m.Note += fmt.Sprintf(" with %.2f GiB", float64(bytes)/(1<<30))
 	}
 	if !m.profile.Checked {
-		m.Note += ", with which no prediction was ever compared"
+		m.Note += "; no prediction was ever compared with a real one"
 	}
 	if m.chosen != "" {
 		m.Note += " (" + m.chosen + ")"
@@ -227,7 +227,7 @@ func (m *Machine) buildPhantom(ctx context.Context, python string) (*phantom.Lib
 		{phantom.ErrPlatform, containerHint},
 		{phantom.ErrNoPython, "name another interpreter with --python"},
 		{phantom.ErrNoTorch, "pip install torch (2.10 or later, a CUDA build)"},
-		{phantom.ErrCPUTorch, "install a CUDA build of torch: the phantom GPU needs one, though no GPU"},
+		{phantom.ErrCPUTorch, "install a CUDA build of torch: the phantom GPU needs it, but no real GPU"},
 		{phantom.ErrNoHeaders, "pip install the package nvidia-cuda-runtime of torch's CUDA version"},
 		{phantom.ErrNoKernels, "name another device with --device phantom:PROFILE (" + strings.Join(phantom.Profiles(),
 			", ") + "), or install a torch that was built for it"},
@@ -242,5 +242,5 @@ func (m *Machine) buildPhantom(ctx context.Context, python string) (*phantom.Lib
 	return nil, err
 }
 
-const containerHint = "run it in a Linux container with Python, a CUDA build of torch and gcc with g++; everything " +
-	"offline (ingest, analyze, report) works here"
+const containerHint = "run dpsight in a Linux container with Python, a CUDA build of torch, gcc and g++; ingest, " +
+	"analyze and report work here too"

@@ -28,9 +28,9 @@ func (m *DeviceMemory) UnmarshalText(text []byte) error {
 	bytes, err := units.ParseBytes(size)
 	hint := "as in 24GiB"
 	if err == nil && (bytes < 1<<20 || bytes > MostPhantomMemory) {
-		err = fmt.Errorf("size %q is no memory of a GPU: from 1MiB to 2TiB", given)
+		err = fmt.Errorf("size %q is out of range: give 1MiB to 2TiB", given)
 		if bytes > 0 && bytes <= MostPhantomMemory>>30 && !strings.ContainsAny(given, "bB") {
-			hint = fmt.Sprintf("it has no unit: did you mean %sGiB?", given)
+			hint = fmt.Sprintf("the size has no unit: did you mean %sGiB?", given)
 		}
 	}
 	if err != nil {
@@ -38,7 +38,7 @@ func (m *DeviceMemory) UnmarshalText(text []byte) error {
 	}
 	*m = DeviceMemory{Bytes: bytes}
 	if sold {
-		m.note = fmt.Sprintf("%s is read as %s, as cards are sold", given, size)
+		m.note = fmt.Sprintf("dpsight reads %s as %s, as vendors mean it", given, size)
 	}
 	return nil
 }

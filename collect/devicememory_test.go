@@ -11,11 +11,11 @@ func TestDeviceMemory(t *testing.T) {
 		note  string
 	}{
 		"24GiB": {24 << 30, ""}, "24 gib": {24 << 30, ""}, "1048576": {1 << 20, ""}, "1048576B": {1 << 20, ""},
-		"24GB":   {24 << 30, "24GB is read as 24GiB, as cards are sold"},
-		"0.5 tb": {512 << 30, "0.5 tb is read as 0.5 TiB, as cards are sold"},
-		"24G":    {24 << 30, "24G is read as 24GiB, as cards are sold"},
-		"512 m":  {512 << 20, "512 m is read as 512 MiB, as cards are sold"},
-		"512MB":  {512 << 20, "512MB is read as 512MiB, as cards are sold"},
+		"24GB":   {24 << 30, "dpsight reads 24GB as 24GiB, as vendors mean it"},
+		"0.5 tb": {512 << 30, "dpsight reads 0.5 tb as 0.5 TiB, as vendors mean it"},
+		"24G":    {24 << 30, "dpsight reads 24G as 24GiB, as vendors mean it"},
+		"512 m":  {512 << 20, "dpsight reads 512 m as 512 MiB, as vendors mean it"},
+		"512MB":  {512 << 20, "dpsight reads 512MB as 512MiB, as vendors mean it"},
 	} {
 		var m DeviceMemory
 		if err := m.UnmarshalText([]byte(text)); err != nil || m.Bytes != want.bytes || m.note != want.note {

@@ -42,15 +42,15 @@ func Doctor(ctx context.Context, python, store string) Diagnosis {
 	platform := Check{Name: "platform", OK: runtime.GOOS == "linux", Needed: true, Detail: runtime.GOOS + "/" +
 		runtime.GOARCH}
 	if !platform.OK {
-		platform.Detail += ": experiments are recorded on Linux only"
+		platform.Detail += ": dpsight records experiments only on Linux"
 		platform.Hint = containerHint
 	}
 	checks := []Check{platform}
 	path, found := checkPython(python)
 	checks = append(checks, found)
-	torch := Check{Name: "torch", Needed: true, Detail: "there is no Python to look in", Hint: found.Hint}
-	opacus := Check{Name: "opacus", Detail: "there is no Python to look in", Hint: "the built-in DP experiments need " +
-		"it; scripts of your own may not"}
+	torch := Check{Name: "torch", Needed: true, Detail: noPython, Hint: found.Hint}
+	opacus := Check{Name: "opacus", Detail: noPython, Hint: "the built-in DP experiments need opacus; your own scripts " +
+		"may not"}
 	if path != "" {
 		torch, opacus = checkTorch(ctx, path)
 	}
@@ -84,10 +84,13 @@ func (c *Check) fail(err error) {
 	}
 }
 
+// The detail of the checks that need an interpreter.
+const noPython = "no usable Python was found"
+
 func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
 	torch = Check{Name: "torch", Needed: true}
-	opacus = Check{Name: "opacus", Hint: "pip install opacus: the built-in DP experiments need it; scripts of your " +
-		"own may not"}
+	opacus = Check{Name: "opacus", Hint: "pip install opacus: the built-in DP experiments need it; your own " +
+		"scripts may not"}
 	install, err := Probe(ctx, python, os.Environ())
 	if err != nil {
 		torch.fail(err)
@@ -124,17 +127,17 @@ func CheckPrivate(ctx context.Context, python string) error {
 	}
 	if install.Opacus == "" {
 		return &UsageError{fmt.Sprintf("%s (Python %s) has no opacus", chosen.Path, install.Python),
-			"pip install opacus, or name an interpreter that has it with --python; dpsight doctor names the one that make " +
-				"setup made"}
+			"pip install opacus, or name an interpreter that has it with --python; dpsight doctor shows the one that make " +
+				"setup created"}
 	}
 	return nil
 }
 
 // checkFeatures tries the private features of torch that the agent uses.
 func checkFeatures(ctx context.Context, python string, torch bool) ([]schemas.TorchFeature, Check) {
-	c := Check{Name: "torch features", Hint: "the agent needs a torch that can be imported to try them"}
+	c := Check{Name: "torch features", Hint: "dpsight tests the features with a torch that Python can import"}
 	if !torch {
-		c.Detail = "there is no torch to try them in"
+		c.Detail = "no usable torch was found"
 		return nil, c
 	}
 	features, err := TorchFeatures(ctx, python)
@@ -153,7 +156,7 @@ func checkFeatures(ctx context.Context, python string, torch bool) ([]schemas.To
 	c.Detail = fmt.Sprintf("%d of %d work", works, len(features))
 	c.OK, c.Hint = works == len(features), ""
 	if !c.OK {
-		c.Hint = "recordings do without those that are absent, unless one is needed: another release of torch may have it"
+		c.Hint = "a recording works without a missing feature unless it is needed: another release of torch may have it"
 	}
 	return features, c
 }
@@ -174,13 +177,14 @@ func checkAgent(ctx context.Context, python string) Check {
 	if agent.Is(folder) {
 		c.Detail += fmt.Sprintf("; %s in %s is the same", installed, filepath.Dir(folder))
 	} else {
-		c.Detail += fmt.Sprintf("; %s in %s is another, which recordings do not use", installed, filepath.Dir(folder))
+		c.Detail += fmt.Sprintf("; %s in %s differs, and recordings do not use it", installed, filepath.Dir(folder))
 	}
 	return c
 }
 
 func checkGPU() Check {
-	c := Check{Name: "gpu", Hint: "without a GPU experiments run on the phantom GPU: memory is predicted, time is not"}
+	c := Check{Name: "gpu", Hint: "without a GPU, dpsight runs experiments on the phantom GPU: it predicts memory, not " +
+		"time"}
 	library, err := nvml.Open()
 	if err != nil {
 		c.Detail = err.Error()
@@ -207,8 +211,8 @@ func checkGPU() Check {
 // checkCompiler accepts missing compilers if the phantom GPU was built without them. library is nil if there is no
 // phantom GPU.
 func checkCompiler(ctx context.Context, library *phantom.Library) Check {
-	c := Check{Name: "gcc", Hint: "install gcc and g++ (apt-get install gcc g++ libc6-dev): the phantom GPU is " +
-		"compiled at first use"}
+	c := Check{Name: "gcc", Hint: "install gcc and g++ (apt-get install gcc g++ libc6-dev): dpsight " +
+		"compiles the phantom GPU at first use"}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var versions []string
@@ -235,9 +239,9 @@ func checkCompiler(ctx context.Context, library *phantom.Library) Check {
 }
 
 func checkPhantom(ctx context.Context, python string, torch bool) (Check, *phantom.Library) {
-	c := Check{Name: "phantom gpu", Hint: "it needs Linux on x86-64, a CUDA build of torch and gcc with g++"}
+	c := Check{Name: "phantom gpu", Hint: "the phantom GPU needs Linux on x86-64, a CUDA build of torch, gcc and g++"}
 	if !torch {
-		c.Detail = "there is no torch to make it for"
+		c.Detail = "no usable torch was found"
 		return c, nil
 	}
 	p, err := phantom.LoadProfile(phantom.DefaultProfile)
@@ -294,7 +298,7 @@ func checkStore(store string) Check {
 }
 
 func checkCache() Check {
-	c := Check{Name: "cache", Hint: "set XDG_CACHE_HOME to a folder that can be written: the phantom GPU is kept there"}
+	c := Check{Name: "cache", Hint: "set XDG_CACHE_HOME to a writable folder: dpsight keeps the phantom GPU there"}
 	cache, err := os.UserCacheDir()
 	if err == nil {
 		cache = filepath.Join(cache, "dpsight")

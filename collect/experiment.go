@@ -67,7 +67,7 @@ func (e *Experiment) Check() error {
 	switch {
 	case e.Timeout < 0:
 		return &UsageError{fmt.Sprintf("--timeout must be positive, not %s", e.Timeout),
-			"without --timeout an experiment may take as long as it likes"}
+			"without --timeout, an experiment has no time limit"}
 	case below(e.RecordSteps, 1):
 		return &UsageError{fmt.Sprintf("--record-steps must be 1 or more, not %d", *e.RecordSteps),
 			"--bare records no events at all"}
@@ -76,7 +76,7 @@ func (e *Experiment) Check() error {
 			"0 records the first steps only"}
 	case below(e.StackSteps, 1):
 		return &UsageError{fmt.Sprintf("--stack-steps must be 1 or more, not %d", *e.StackSteps),
-			"without --stacks there are none at all"}
+			"without --stacks, dpsight records no stacks"}
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ const (
 func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan struct{}) *schemas.Isolation {
 	switch {
 	case m.Predicted:
-		return &schemas.Isolation{Reason: "the phantom GPU is each process's own, and has no clocks"}
+		return &schemas.Isolation{Reason: "each process has a phantom GPU of its own, which has no clocks"}
 	case m.library == nil:
 		return &schemas.Isolation{Reason: m.nvmlReason}
 	}
@@ -40,7 +40,7 @@ func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan
 		}
 		busy := l.busy
 		if busy == "" && last >= 0 && l.used != last {
-			busy = "its memory in use still changes"
+			busy = "the GPU's memory in use still changes"
 		}
 		last = l.used
 		if busy == "" {
@@ -154,7 +154,7 @@ func (l *load) throttled() string {
 // unsaid lists what could not be checked.
 func (l *load) unsaid() string {
 	if l.throttle == nil {
-		return "whether the clocks are throttled is not known: the driver does not say"
+		return "the driver does not report whether the clocks are throttled"
 	}
 	return ""
 }

@@ -116,10 +116,10 @@ func TestUnverifiedIsolation(t *testing.T) {
 		m      *Machine
 		reason string
 	}{
-		{"phantom", &Machine{Predicted: true}, "the phantom GPU is each process's own, and has no clocks"},
+		{"phantom", &Machine{Predicted: true}, "each process has a phantom GPU of its own, which has no clocks"},
 		{"no NVML", &Machine{nvmlReason: "the NVIDIA driver is not loaded"}, "the NVIDIA driver is not loaded"},
-		{"no throttle reasons", machineWith(mute), "whether the clocks are throttled is not known: the driver does " +
-			"not say"},
+		{"no throttle reasons", machineWith(mute), "the driver does not report whether the clocks are " +
+			"throttled"},
 	} {
 		iso := test.m.waitIdle(t.Context(), time.Minute, nil)
 		if iso.Verified || iso.Reason != test.reason || iso.ThrottleReasons != nil || iso.Polls != 0 {
@@ -178,9 +178,9 @@ func TestSplit(t *testing.T) {
 		m    *Machine
 		want string
 	}{
-		{m, "3 experiments at the same time need as many GPUs, and 2 GPUs are visible"},
+		{m, "3 experiments at the same time need 3 GPUs, and 2 GPUs are visible"},
 		{machineWith(a), "and 1 GPU is visible"},
-		{&Machine{nvmlReason: "no driver"}, "cannot be told apart (no driver)"},
+		{&Machine{nvmlReason: "no driver"}, "dpsight cannot tell the GPUs apart (no driver)"},
 	} {
 		var usage *UsageError
 		if _, err := test.m.Split(3); !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) ||

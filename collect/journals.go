@@ -136,8 +136,8 @@ func recorded(m *schemas.Manifest, journals []*spool.Journal) {
 			}
 		}
 		if len(j.Damaged) > 0 {
-			m.Warnings = append(m.Warnings, units.Plural(len(j.Damaged), "frame", "frames")+" of a journal cannot be read: "+
-				firstLine(j.Damaged[0].Error()))
+			m.Warnings = append(m.Warnings, "dpsight cannot read "+units.Plural(len(j.Damaged), "frame", "frames")+
+				" of a journal: "+firstLine(j.Damaged[0].Error()))
 		}
 	}
 }

@@ -177,9 +177,9 @@ func TestOutcome(t *testing.T) {
 			"rank 1: OutOfMemoryError: CUDA out of memory"},
 		{"no word", treeExit{Code: 7}, cause{}, nil, schemas.StatusFailed, "stderr"},
 		{"kernel", treeExit{Code: 137, Signal: 9}, cause{}, nil, schemas.StatusKilled,
-			"killed by SIGKILL, which the kernel sends too when the host runs out of memory"},
+			"killed by SIGKILL; the kernel also sends it if the host runs out of memory"},
 		{"time limit", treeExit{Code: 143, Signal: 15}, cause{timeout: time.Minute}, journal(true),
-			schemas.StatusTimeout, "it was ended after 1m0s, its time limit"},
+			schemas.StatusTimeout, "dpsight ended the run after its time limit of 1m0s"},
 	} {
 		m := &schemas.Manifest{Reason: "to be replaced"}
 		outcome(m, test.exit, test.why, test.journals, "stderr")

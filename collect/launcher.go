@@ -9,11 +9,11 @@ import (
 func launcherHint(name string) string {
 	if python, err := BuiltinPython(""); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(python.Path), name)); err == nil {
-			return "it is not on PATH, but lies beside the Python that dpsight uses: " + path
+			return "use the " + name + " beside dpsight's Python: " + path
 		}
 	}
 	if name == "torchrun" {
-		return "torch brings it: activate torch's environment, or write python -m torch.distributed.run in its place"
+		return "torchrun comes with torch: activate torch's environment, or write python -m torch.distributed.run instead"
 	}
-	return "pip install " + name + ", into the environment that has torch, and activate that"
+	return "activate the environment that has torch, then pip install " + name
 }

@@ -35,17 +35,18 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 	case ended != nil && oom == "" && why.signal == nil && !why.cancelled:
 		m.Status, m.Reason = schemas.StatusOK, endedReason(ended)
 		if !clean { // the prediction has its result, so the script's reaction to being ended does not matter
-			m.Warnings = append(m.Warnings, "after it was ended between two steps, the script failed: "+
-				cmp.Or(exception, lastError, "it had to be killed"))
+			m.Warnings = append(m.Warnings, "dpsight ended the script between two steps, and then the script failed: "+
+				cmp.Or(exception, lastError, "dpsight had to kill it"))
 		}
 	case why.timeout > 0:
-		m.Status, m.Reason = schemas.StatusTimeout, fmt.Sprintf("it was ended after %s, its time limit", why.timeout)
+		m.Status = schemas.StatusTimeout
+		m.Reason = fmt.Sprintf("dpsight ended the run after its time limit of %s", why.timeout)
 	case why.cancelled:
-		m.Status, m.Reason = schemas.StatusKilled, "the collector was told to stop"
+		m.Status, m.Reason = schemas.StatusKilled, "the collector received a request to stop"
 	case clean && why.signal != nil:
 		m.Status = schemas.StatusOK
-		m.Warnings = append(m.Warnings, fmt.Sprintf("%s was passed on to the experiment, which then ended by itself",
-			signalText(why.signal)))
+		m.Warnings = append(m.Warnings, "dpsight passed "+signalText(why.signal)+" on to the experiment, and "+
+			"the experiment then ended by itself")
 	case clean:
 		m.Status = schemas.StatusOK
 	case oom != "":
@@ -55,7 +56,7 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 	case exit.Signal != 0:
 		m.Status, m.Reason = schemas.StatusKilled, "killed by "+*m.Signal
 		if *m.Signal == "SIGKILL" {
-			m.Reason += ", which the kernel sends too when the host runs out of memory"
+			m.Reason += "; the kernel also sends it if the host runs out of memory"
 		}
 	default:
 		m.Status, m.Reason = schemas.StatusFailed, exception

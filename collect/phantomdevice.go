@@ -68,7 +68,7 @@ func OpenMachineWith(device string, memory int64) (*Machine, error) {
 	}
 	if !m.Predicted {
 		m.Close()
-		return nil, &UsageError{"--gpu-memory is of a phantom GPU, and here is a GPU",
+		return nil, &UsageError{"--gpu-memory sets the memory of a phantom GPU, and this is a real GPU",
 			"choose one with --device phantom, or use dpsight predict"}
 	}
 	m.setMemory(memory)

@@ -21,7 +21,7 @@ func PhantomEnv(ctx context.Context, m *Machine, python string, devices int) (ma
 	case !m.Predicted:
 		return nil, &UsageError{"a real GPU needs no environment", "name a phantom GPU, as in --device phantom"}
 	case devices < 1 || devices > phantom.MostDevices:
-		return nil, &UsageError{fmt.Sprintf("there can be no %d phantom GPUs", devices),
+		return nil, &UsageError{fmt.Sprintf("a process cannot have %d phantom GPUs", devices),
 			fmt.Sprintf("give 1 to %d", phantom.MostDevices)}
 	}
 	i, err := BuiltinPython(python)

@@ -93,6 +93,6 @@ func (p *Predictions) Err() error {
 	if len(p.Broken) == 0 {
 		return nil
 	}
-	return schemas.WithHint(errors.New("the run was not recorded as it should have been: "+strings.Join(p.Broken, ", ")),
-		"its output is kept in "+p.Dirs[len(p.Dirs)-1])
+	return schemas.WithHint(errors.New("the recording failed: "+strings.Join(p.Broken, ", ")),
+		"see the run's output in "+p.Dirs[len(p.Dirs)-1])
 }

@@ -51,7 +51,7 @@ func (r *recording) inWorld(spec *supervisorSpec, scratch string) (leave func(),
 		remove()
 		if len(r.strangers) > 0 && r.manifest.Status == schemas.StatusOK {
 			r.warn(ranksWords(r.strangers) + " joined no process group: the script never called " +
-				"torch.distributed.init_process_group, so what was recorded is a process on its own")
+				"torch.distributed.init_process_group, so dpsight recorded a process on its own")
 		}
 	}, nil
 }
@@ -60,7 +60,7 @@ func (r *recording) inWorld(spec *supervisorSpec, scratch string) (leave func(),
 func (r *recording) keepUses(shared *phantom.Shared) {
 	uses, err := shared.Uses()
 	if err != nil {
-		r.warn("what processes held of a device together is not known: " + err.Error())
+		r.warn("the memory that all processes hold on a device together is unknown: " + err.Error())
 		return
 	}
 	r.manifest.Phantom.Devices = deviceUses(uses)

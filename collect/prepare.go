@@ -45,7 +45,7 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 		return nil, err
 	}
 	if st, err := os.Stat(p.dir); err != nil || !st.IsDir() {
-		return nil, &UsageError{fmt.Sprintf("%s is no folder to run in", p.dir), ""}
+		return nil, &UsageError{fmt.Sprintf("%s is not a folder", p.dir), ""}
 	}
 	if len(p.argv) == 0 {
 		if p.interpreter, err = BuiltinPython(e.Python); err != nil {
@@ -65,7 +65,7 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	if script, _ := launch.Started(p.argv); script != "" {
 		if _, err := os.Stat(inFolder(p.dir, script)); errors.Is(err, fs.ErrNotExist) {
 			return nil, &UsageError{fmt.Sprintf("%s: no such script", script), beside(meantScript(p.dir, script),
-				"it is looked for in "+p.dir)}
+				"dpsight looked in "+p.dir)}
 		}
 	}
 	if err := checkAllocator(p.environ); err != nil {
@@ -79,7 +79,7 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 		var none *UsageError
 		// --python has no effect on a user's own command.
 		if p.interpreter.Chosen == chosenByCommand && errors.As(err, &none) {
-			err = &UsageError{none.Problem, "the command names it: give another interpreter there"}
+			err = &UsageError{none.Problem, "name another interpreter in the command"}
 		}
 		if err != nil {
 			return nil, err
@@ -129,8 +129,8 @@ func checkAllocator(environ []string) error {
 		name, value, _ := strings.Cut(v, "=")
 		if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF") &&
 			strings.Contains(value, "cudaMallocAsync") {
-			return &UsageError{"the allocator cudaMallocAsync cannot be recorded: it keeps no history",
-				"unset backend:cudaMallocAsync in " + name}
+			return &UsageError{"dpsight cannot record the allocator cudaMallocAsync: it keeps no history",
+				"remove backend:cudaMallocAsync from " + name}
 		}
 	}
 	return nil

@@ -208,7 +208,7 @@ func TestOpenMachine(t *testing.T) {
 			"no driver)"},
 		{"phantom:h200", present, "0", true, "phantom GPU"},
 		{"phantom:a100-40", present, "0", true,
-			"the NVIDIA A100-SXM4-40GB, with which no prediction was ever compared"},
+			"the NVIDIA A100-SXM4-40GB; no prediction was ever compared with a real one"},
 		{"cuda", present, "0", false, "device: Fake GPU"},
 		{"cuda", absent, "0", false, "no GPU was found: NVML is not available: no driver"},
 		{"phantom:x", present, "0", false, "unknown device profile"},

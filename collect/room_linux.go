@@ -77,11 +77,11 @@ func asked(dir string) error {
 func roomError(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSPC):
-		return fmt.Errorf("it has less than %s free, which a run needs at least", units.FormatBytes(leastRoom))
+		return fmt.Errorf("less than %s is free, and a run needs at least that", units.FormatBytes(leastRoom))
 	case errors.Is(err, unix.EDQUOT):
-		return fmt.Errorf("its quota leaves less than %s, which a run needs at least", units.FormatBytes(leastRoom))
+		return fmt.Errorf("the quota leaves less than %s, and a run needs at least that", units.FormatBytes(leastRoom))
 	case errors.Is(err, unix.EFBIG):
-		return fmt.Errorf("files may not grow to %s here (ulimit -f), which a run needs at least",
+		return fmt.Errorf("ulimit -f does not let a file grow to %s, and a run needs at least that",
 			units.FormatBytes(leastRoom))
 	}
 	return err

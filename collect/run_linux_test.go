@@ -52,7 +52,7 @@ func TestDeviceUsesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.keepUses(shared); len(r.manifest.Warnings) != 1 || !strings.Contains(r.manifest.Warnings[0],
-		"together is not known: ") {
+		"together is unknown: ") {
 		t.Errorf("%q", r.manifest.Warnings)
 	}
 }
@@ -299,7 +299,7 @@ func TestRefusals(t *testing.T) {
 		{"not executable", func(e *Experiment) { e.Command = []string{file} }, "permission denied"},
 		{"nothing to run", func(e *Experiment) { e.Command, e.Params = nil, nil }, "no command to run"},
 		{"store in a file", func(e *Experiment) { e.Store = file }, "cannot be written"},
-		{"no such folder", func(e *Experiment) { e.Dir = "/no/such/folder" }, "no folder to run in"},
+		{"no such folder", func(e *Experiment) { e.Dir = "/no/such/folder" }, "is not a folder"},
 		{"unknown device", func(e *Experiment) { e.Machine, e.Device = nil, "tpu" }, `unknown device "tpu"`},
 		{"unknown profile", func(e *Experiment) { e.Machine, e.Device = nil, "phantom:abacus" }, `"abacus"`},
 	} {

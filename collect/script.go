@@ -12,16 +12,16 @@ import (
 
 // notFound says why a command cannot be started.
 func notFound(word string, err error) *UsageError {
-	hint := "is it installed, and its folder on PATH?"
+	hint := "install the program, or add its folder to PATH"
 	switch {
 	case word == "":
 		return &UsageError{"the command's first word is empty", "as in: python train.py"}
 	case launch.IsLauncher(word) && word == launch.Base(word):
 		hint = launcherHint(word)
 	case strings.HasSuffix(word, ".py"):
-		hint = "a script goes behind its interpreter, as in: python " + word
+		hint = "write the interpreter before the script, as in: python " + word
 	case strings.ContainsRune(word, filepath.Separator):
-		hint = "the command's first word is a program, by its name or its path"
+		hint = "the command's first word must be a program's name or path"
 	}
 	return &UsageError{word + ": " + whyNotFound(err), hint}
 }

@@ -62,8 +62,8 @@ func (w *segmentWriter[T]) flush() error {
 // recorded.
 func Recover(dir string) error {
 	if Running(dir) {
-		return schemas.WithHint(errors.New("the run is still being collected"), "its tables are made when it ends; "+
-			"dpsight runs says how far it is")
+		return schemas.WithHint(errors.New("the run is still being collected"), "dpsight makes its tables when "+
+			"the run ends; dpsight runs shows its progress")
 	}
 	return RecoverTables(dir)
 }

@@ -22,11 +22,11 @@ func (m *Machine) Split(n int) ([]*Machine, error) {
 	switch {
 	case m.Predicted:
 	case m.library == nil:
-		return nil, &UsageError{fmt.Sprintf("%d experiments cannot run at the same time: without NVML the GPUs "+
-			"cannot be told apart (%s)", n, m.nvmlReason),
+		return nil, &UsageError{fmt.Sprintf("%d experiments cannot run at the same time: without NVML, dpsight "+
+			"cannot tell the GPUs apart (%s)", n, m.nvmlReason),
 			"leave --jobs out"}
 	case len(devices) < n:
-		return nil, &UsageError{fmt.Sprintf("%d experiments at the same time need as many GPUs, and %s visible", n,
+		return nil, &UsageError{fmt.Sprintf("%d experiments at the same time need %d GPUs, and %s visible", n, n,
 			units.Plural(len(devices), "GPU is", "GPUs are")),
 			fmt.Sprintf("give --jobs %d, or less", max(1, len(devices)))}
 	}

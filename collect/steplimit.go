@@ -41,7 +41,7 @@ func CheckGPUs(n int, w *int) error {
 	case n < 1 || n > maxPerNode:
 		return &UsageError{fmt.Sprintf("--gpus must be 1 to %d, not %d", maxPerNode, n), "as in --gpus 2"}
 	case w != nil:
-		return &UsageError{"--gpus does not go with --world-size", "--gpus-per-node says how many a machine has"}
+		return &UsageError{"--gpus does not go with --world-size", "use --gpus-per-node for the GPUs of each machine"}
 	}
 	return nil
 }
@@ -57,5 +57,5 @@ func endedReason(e *schemas.Ended) string {
 	case schemas.EndedEvaluated:
 		return text + flat + " and an evaluation was seen"
 	}
-	return text + flat + " and no evaluation came in " + strconv.FormatInt(e.Seconds, 10) + " s"
+	return text + flat + " and no evaluation began within " + strconv.FormatInt(e.Seconds, 10) + " s"
 }

@@ -57,18 +57,18 @@ func (in *Install) check(python string, builtin bool) error {
 	if builtin {
 		other = "name an interpreter that has it with --python"
 	}
-	install := "pip install torch (2.10 or later, a CUDA build), or " + other + "; dpsight doctor names the one that " +
-		"make setup made"
+	install := "pip install torch (2.10 or later, a CUDA build), or " + other + "; dpsight doctor shows the one that " +
+		"make setup created"
 	switch major, minor := torchVersion(in.Torch); {
 	case in.Torch == "":
 		return &UsageError{fmt.Sprintf("%s (Python %s) has no torch", python, in.Python), install}
 	case major < oldestMajor || major == oldestMajor && minor < oldestMinor:
-		return &UsageError{fmt.Sprintf("torch %s is too old to be recorded: %d.%d or later is needed", in.Torch,
+		return &UsageError{fmt.Sprintf("torch %s is too old: dpsight needs %d.%d or later", in.Torch,
 			oldestMajor, oldestMinor),
-			"upgrade torch; memory snapshots made with it can be read by dpsight ingest"}
+			"upgrade torch; dpsight ingest can read memory snapshots from this torch"}
 	case in.CUDA == "":
 		return &UsageError{fmt.Sprintf("torch %s of %s is not a CUDA build", in.Torch, python),
-			"install a CUDA build of torch: the phantom GPU needs one too, though no GPU"}
+			"install a CUDA build of torch: the phantom GPU needs it too, but no real GPU"}
 	}
 	return nil
 }

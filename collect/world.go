@@ -51,7 +51,7 @@ func WorldOf(size *int, ranks string, perNode int) (*World, error) {
 func newWorld(size int, ranks string, perNode int) (*World, error) {
 	if size < 1 || size > maxWorld {
 		return nil, &UsageError{fmt.Sprintf("--world-size must be 1 to %d, not %d", maxWorld, size),
-			"it is the number of processes that torchrun would start in all"}
+			"give the number of processes that torchrun would start on all machines together"}
 	}
 	if perNode < 1 || perNode > maxPerNode {
 		return nil, &UsageError{fmt.Sprintf("--gpus-per-node must be 1 to %d, not %d", maxPerNode, perNode), ""}
@@ -61,7 +61,7 @@ func newWorld(size int, ranks string, perNode int) (*World, error) {
 		rank, err := strconv.Atoi(strings.TrimSpace(word))
 		switch {
 		case err != nil:
-			return nil, &UsageError{fmt.Sprintf("--ranks %s: %q is no rank", ranks, word), "as in --ranks 0,7"}
+			return nil, &UsageError{fmt.Sprintf("--ranks %s: %q is not a rank", ranks, word), "as in --ranks 0,7"}
 		case rank < 0 || rank >= size:
 			return nil, &UsageError{fmt.Sprintf("--ranks %s: there is no rank %d in a world of %d", ranks, rank, size),
 				fmt.Sprintf("ranks are 0 to %d", size-1)}
@@ -77,16 +77,16 @@ func newWorld(size int, ranks string, perNode int) (*World, error) {
 func (w *World) check(m *Machine, e *Experiment, python string) error {
 	switch {
 	case !m.Predicted:
-		return &UsageError{"--world-size plays ranks on phantom GPUs, and this is " + m.Note,
-			"add --device phantom; on GPUs, run torchrun itself"}
+		return &UsageError{"--world-size simulates ranks on phantom GPUs, and this is a real one (" + m.Note + ")",
+			"add --device phantom; on real GPUs, use torchrun"}
 	case len(e.Command) == 0:
-		return &UsageError{"--world-size belongs to a script that joins a process group, which built-in experiments " +
-			"do not", "give a command"}
+		return &UsageError{"--world-size needs a script that joins a process group; built-in experiments do not",
+			"give a command"}
 	case launch.Behind(e.Command) != nil:
-		return &UsageError{fmt.Sprintf("--world-size stands in for %s", filepath.Base(e.Command[0])),
+		return &UsageError{fmt.Sprintf("--world-size replaces %s", filepath.Base(e.Command[0])),
 			"give the script itself, as in: dpsight collect --device phantom --world-size 8 -- python train.py"}
 	case python == "":
-		return &UsageError{fmt.Sprintf("--world-size needs to know the script's Python, and %s does not show it",
+		return &UsageError{fmt.Sprintf("--world-size needs the script's Python, and the command does not name it: %s",
 			e.Command[0]), "as in: dpsight collect --device phantom --world-size 8 -- python train.py"}
 	}
 	return nil

@@ -20,8 +20,8 @@ func TestNewWorld(t *testing.T) {
 		{1025, "0", 8, "--world-size must be 1 to 1024, not 1025"},
 		{2, "0", 0, "--gpus-per-node must be 1 to 8, not 0"},
 		{2, "0", 9, "--gpus-per-node must be 1 to 8, not 9"},
-		{2, "", 8, `--ranks : "" is no rank`},
-		{2, "0,x", 8, `--ranks 0,x: "x" is no rank`},
+		{2, "", 8, `--ranks : "" is not a rank`},
+		{2, "0,x", 8, `--ranks 0,x: "x" is not a rank`},
 		{2, "2", 8, "--ranks 2: there is no rank 2 in a world of 2"},
 		{2, "-1", 8, "--ranks -1: there is no rank -1 in a world of 2"},
 		{4, "1,1", 8, "--ranks 1,1 names rank 1 twice"},
@@ -101,12 +101,13 @@ func TestWorldRefusals(t *testing.T) {
 		python  string
 		says    string
 	}{
-		{gpu, []string{"python", "t.py"}, "/py", "--world-size plays ranks on phantom GPUs, and this is device: CUDA"},
-		{phantom, nil, "/py", "--world-size belongs to a script that joins a process group, which built-in " +
+		{gpu, []string{"python", "t.py"}, "/py", "--world-size simulates ranks on phantom GPUs, and this is a " +
+			"real one (device: CUDA)"},
+		{phantom, nil, "/py", "--world-size needs a script that joins a process group; built-in " +
 			"experiments do not"},
-		{phantom, []string{"/x/torchrun", "t.py"}, "/py", "--world-size stands in for torchrun"},
-		{phantom, []string{"./run.sh"}, "", "--world-size needs to know the script's Python, and ./run.sh does not " +
-			"show it"},
+		{phantom, []string{"/x/torchrun", "t.py"}, "/py", "--world-size replaces torchrun"},
+		{phantom, []string{"./run.sh"}, "", "--world-size needs the script's Python, and the command does not name " +
+			"it: ./run.sh"},
 		{phantom, []string{"python", "t.py"}, "/py", ""},
 	} {
 		err := w.check(test.machine, &Experiment{Command: test.command}, test.python)

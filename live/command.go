@@ -41,7 +41,7 @@ func Beside(v *View, o Options) (stop func(), err error) {
 	return func() {
 		cancel()
 		if err := <-done; err != nil {
-			o.Say("warning: the page was served no longer: " + err.Error())
+			o.Say("warning: the live page stopped: " + err.Error())
 		}
 	}, nil
 }
@@ -49,7 +49,7 @@ func Beside(v *View, o Options) (stop func(), err error) {
 func begin(v *View, o Options) (*Server, error) {
 	if o.Port < 0 || o.Port > 65535 {
 		return nil, schemas.WithHint(errors.New("a port is a number from 0 to 65535"),
-			"0, or no --port, takes one that is free")
+			"leave --port out for a free port")
 	}
 	s, err := Listen(o.Port, v)
 	if err != nil {
@@ -57,7 +57,7 @@ func begin(v *View, o Options) (*Server, error) {
 	}
 	o.Say("page at " + s.URL())
 	if tunnel := s.tunnel(); tunnel != "" {
-		o.Say("from where you sit: " + tunnel + ", then open that address there")
+		o.Say("on your own machine, run " + tunnel + ", then open that address there")
 	} else if o.Open {
 		openBrowser(s.urlOnce())
 	}

@@ -65,12 +65,12 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
-		http.Error(w, "this server only shows: GET and HEAD are all that it answers", http.StatusMethodNotAllowed)
+		http.Error(w, "this server answers only GET and HEAD", http.StatusMethodNotAllowed)
 	case !localHost(r.Host):
 		http.Error(w, "this server answers to 127.0.0.1 and localhost, not to "+printable(r.Host),
 			http.StatusMisdirectedRequest)
 	case !sameOrigin(r):
-		http.Error(w, "another page may not ask this server", http.StatusForbidden)
+		http.Error(w, "this server refuses requests from other pages", http.StatusForbidden)
 	case r.URL.Path == "/" && r.URL.Query().Has("token"):
 		g.enter(w, r)
 	case !g.knows(r):

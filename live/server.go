@@ -146,7 +146,7 @@ func (h *handler) device(w http.ResponseWriter, r *http.Request) {
 	}
 	i, err := strconv.Atoi(r.PathValue("device"))
 	if err != nil || i < 0 || i >= served.Devices() {
-		http.Error(w, "there is no such device", http.StatusNotFound)
+		http.Error(w, "the run has no such device", http.StatusNotFound)
 		return
 	}
 	const all = int64(1) << 40
@@ -154,7 +154,7 @@ func (h *handler) device(w http.ResponseWriter, r *http.Request) {
 	to, ok2 := number(r, "to", all, all)
 	points, ok3 := number(r, "points", defaultPoints, mostPoints)
 	if !ok1 || !ok2 || !ok3 || from > to || points < 1 {
-		http.Error(w, "from and to are numbers of events, and points of points", http.StatusBadRequest)
+		http.Error(w, "from and to must be numbers of events, and points a number of points", http.StatusBadRequest)
 		return
 	}
 	b, err := served.Device(i, from, to, int(points))

@@ -15,7 +15,7 @@ func PredictionFailure(runs []predict.PredictionRun, dirs []string) error {
 		r := &runs[i]
 		switch {
 		case r.Fits == nil:
-			kept := predictionAdvice(r) + "; its output is kept in " + dirs[i]
+			kept := predictionAdvice(r) + "; see the run's output in " + dirs[i]
 			return schemas.WithHint(errors.New(predictionSentence(r)), strings.TrimPrefix(kept, "; "))
 		case !*r.Fits:
 			return schemas.WithHint(errors.New(predictionSentence(r)),

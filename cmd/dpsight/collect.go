@@ -112,10 +112,10 @@ func (c *collectCmd) runOne(s *streams, console *collect.Console, e collect.Expe
 	if err := c.show(s, r, recording == nil && confidence.TookNothing(r.Manifest, rep)); err != nil {
 		return err
 	}
-	hint := "its output is kept in " + r.Dir
+	hint := "see the run's output in " + r.Dir
 	switch {
 	case recording != nil:
-		return failure{withHint(errors.New("the run was not recorded as it should have been"), hint)}
+		return failure{withHint(errors.New("the recording failed"), hint)}
 	case r.Manifest.Status != schemas.StatusOK:
 		return failure{withHint(errors.New("the experiment did not end well: its status is "+r.Manifest.Status), hint)}
 	}

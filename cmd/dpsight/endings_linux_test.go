@@ -174,7 +174,7 @@ func (e ending) expect(t *testing.T, status string, code int) (allocated int64) 
 	}
 	said := strings.Count(e.stderr, "dpsight: error: ")
 	last := "dpsight: error: the experiment did not end well: its status is " + status +
-		"\ndpsight: hint: its output is kept in " + e.dir + "\n"
+		"\ndpsight: hint: see the run's output in " + e.dir + "\n"
 	if code == exitFailed && (said != 1 || !strings.HasSuffix(e.stderr, last)) || code == exitDone && said != 0 {
 		t.Errorf("it says\n%s", e.stderr)
 	}

@@ -249,14 +249,14 @@ if sys.argv[2:] == ["dies"]:
 // A wrong --vary is a usage error: nothing runs.
 func TestFitRefuses(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
-		{"--vary seq_len=4..8 --method vanilla --model mlp --preset tiny", "--vary seq_len: it has no effect on this " +
+		{"--vary seq_len=4..8 --method vanilla --model mlp --preset tiny", "--vary seq_len has no effect on this " +
 			"experiment (vanilla)"},
 		{"--vary physical_batch_size=5..7 --method ghost --preset tiny --batch-size 64",
-			"--vary physical_batch_size: no value from 5 to 7 can be: physical_batch_size must be a divisor of " +
+			"--vary physical_batch_size: no value from 5 to 7 is possible: physical_batch_size must be a divisor of " +
 				"batch_size 64, not 5"},
 		{"--vary batch_size=4..8 --method ghost,ghost --preset tiny", "--method names ghost twice"},
-		{"--method vanilla,ghost --preset tiny", "--method names several methods (vanilla,ghost), and a run is of " +
-			"one\ndpsight: hint: dpsight predict takes several with --vary"},
+		{"--method vanilla,ghost --preset tiny", "--method names several methods (vanilla,ghost), and a run has " +
+			"one\ndpsight: hint: dpsight predict takes several methods with --vary"},
 		{"--vary batch_size=4..8 --method ghost --preset tiny --device t4,t4", "--device names t4 twice"},
 	} {
 		store := t.TempDir()

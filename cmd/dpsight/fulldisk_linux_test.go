@@ -81,7 +81,7 @@ func sound(t *testing.T, r result, dirs []string) {
 	t.Helper()
 	if r.code == exitUsage {
 		if len(dirs) != 0 || strings.Contains(r.stderr, "done\n") ||
-			!strings.Contains(r.stderr, "which a run needs at least") {
+			!strings.Contains(r.stderr, "and a run needs at least that") {
 			t.Errorf("runs %v\n%s", dirs, r.stderr)
 		}
 		return

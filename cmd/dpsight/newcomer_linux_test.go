@@ -53,7 +53,7 @@ dpsight: hint: dpsight collect --help lists the options; a script's own options
 		{"script without its interpreter", "collect --device phantom train.py",
 			`dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: train.py: no such command
-dpsight: hint: a script goes behind its interpreter, as in: python train.py`},
+dpsight: hint: write the interpreter before the script, as in: python train.py`},
 		{"unknown device", "collect --device gpu python train.py", `dpsight: error: unknown device "gpu"
 dpsight: hint: did you mean --device cuda? known: auto, cuda, phantom,
   phantom:PROFILE`},
@@ -77,8 +77,8 @@ dpsight: hint: as in --top 8; 0 lists all modules`},
 dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: DIR/bin/python (Python 3) has no torch
 dpsight: hint: pip install torch (2.10 or later, a CUDA build), or give the path
-  of an interpreter with torch instead of python; dpsight doctor names the one
-  that make setup made`},
+  of an interpreter with torch instead of python; dpsight doctor shows the one
+  that make setup created`},
 		{"help of nothing", "help nosuch", `dpsight: error: unexpected argument nosuch
 dpsight: hint: dpsight --help lists the commands`},
 		{"misspelt command", "colect python train.py", `dpsight: error: unexpected argument colect, did you mean "collect"?
@@ -100,8 +100,8 @@ dpsight: hint: dpsight breakdown --help lists the options`},
 			`dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: DIR/bin/python (Python 3) has no torch
 dpsight: hint: pip install torch (2.10 or later, a CUDA build), or give the path
-  of an interpreter with torch instead of python; dpsight doctor names the one
-  that make setup made`},
+  of an interpreter with torch instead of python; dpsight doctor shows the one
+  that make setup created`},
 		{"two runs of one name", "explain bk bk --store batch",
 			`dpsight: 5 runs are called bk: taking the newest that is not bare,
   20261121T204143Z-bk-007bcb
@@ -120,13 +120,13 @@ dpsight: hint: dpsight runs --store runs lists its runs; another store is named
 		{"misspelt script", "collect --device phantom python trian.py",
 			`dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: trian.py: no such script
-dpsight: hint: did you mean train.py? it is looked for in DIR`},
+dpsight: hint: did you mean train.py? dpsight looked in DIR`},
 		{"file that is not there", "ingest snapshot.pickle", `dpsight: error: snapshot.pickle: there is no such file or folder
 dpsight: hint: ingest accepts run folders, stores, torch's memory snapshots and
   result files of other tools. Refused inputs left no files`},
 		{"no unit", "predict --gpu-memory 24 python train.py",
-			`dpsight: error: --gpu-memory: size "24" is no memory of a GPU: from 1MiB to 2TiB
-dpsight: hint: it has no unit: did you mean 24GiB?`},
+			`dpsight: error: --gpu-memory: size "24" is out of range: give 1MiB to 2TiB
+dpsight: hint: the size has no unit: did you mean 24GiB?`},
 		{"wrong unit", "predict --gpu-memory 24gigs python train.py",
 			`dpsight: error: --gpu-memory: size "24gigs" is not a number of B, KiB, MiB or
   GiB

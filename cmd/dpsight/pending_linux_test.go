@@ -52,7 +52,7 @@ func TestWhatAKilledCollectorLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	farther := regexp.MustCompile(`, since \d{4}-\d\d-\d\d \d\d:\d\d UTC: 6 steps so far, last written 3\dm\d+s ago; ` +
-		"its tables are made when it ends\n")
+		"dpsight makes its tables when it ends\n")
 	r := must(t, "", "runs", dir)
 	if strings.Contains(r.stderr, "ingest") || !strings.Contains(r.stdout, "  running  ") ||
 		strings.Contains(r.stdout, "did not finish") || !farther.MatchString(r.stderr) {

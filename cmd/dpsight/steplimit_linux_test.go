@@ -128,7 +128,7 @@ func TestPredictAnswersAtItsTimeLimit(t *testing.T) {
 		caseFile(t, "long_loop.py"))
 	if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Fits == nil || !*doc.Runs[0].Fits ||
 		doc.Runs[0].Status != schemas.StatusTimeout || *doc.Runs[0].PeakBytes < 64<<20 ||
-		doc.Runs[0].Why != "timeout: it was ended after 25s, its time limit" ||
+		doc.Runs[0].Why != "timeout: dpsight ended the run after its time limit of 25s" ||
 		doc.Runs[0].Confidence.Level != schemas.Indicative {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}

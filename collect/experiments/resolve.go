@@ -35,7 +35,7 @@ func (e *OptionError) Unwrap() error { return e.error }
 
 // Hint says where all options are listed.
 func (e *OptionError) Hint() string {
-	return "the --help of collect and predict lists the methods, the presets and all options with what each may be"
+	return "dpsight collect --help and dpsight predict --help list all methods, presets and options"
 }
 
 func resolve(given map[string]string) (map[string]any, error) {

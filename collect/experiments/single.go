@@ -17,11 +17,11 @@ func ResolveOne(given map[string]string) (map[string]any, error) {
 type SeveralMethodsError struct{ Methods string }
 
 func (e *SeveralMethodsError) Error() string {
-	return fmt.Sprintf("--method names several methods (%s), and a run is of one", e.Methods)
+	return fmt.Sprintf("--method names several methods (%s), and a run has one", e.Methods)
 }
 
 // Hint names the commands that take several methods.
 func (e *SeveralMethodsError) Hint() string {
-	return "dpsight predict takes several with --vary, as in --vary batch_size=1..512; " +
-		"else give them one by one, or dpsight collect --suite FILE, which has a matrix of them"
+	return "dpsight predict takes several methods with --vary, as in --vary batch_size=1..512; otherwise run one method " +
+		"at a time, or write a suite with a matrix of methods (dpsight collect --suite FILE)"
 }

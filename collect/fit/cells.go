@@ -103,15 +103,15 @@ func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	}
 	v := &cell.Values
 	if v.Only != nil && len(v.Only) == 0 {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: no value from %d to %d can be: %s", r.Name,
-			r.Low, r.High, v.Barred), Advice: "give a range with values that can be"}
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: no value from %d to %d is possible: %s", r.Name,
+			r.Low, r.High, v.Barred), Advice: "give a range with possible values"}
 	}
 	e, err := s.experiment(cell, v.at(0))
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := e.Params[r.Name]; !ok {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: it has no effect on this experiment (%s)",
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s has no effect on this experiment (%s)",
 			r.Name, cell.Method), Advice: "dpsight predict --help says which options go with which model and method"}
 	}
 	v.Top = s.tops(cell, e.Params)
@@ -152,10 +152,10 @@ func (s *Search[A]) allow(cell *Cell) error {
 	for i := int64(0); i <= v.last(); i++ {
 		if i == mostChecked {
 			if v.Barred != "" {
-				return &collect.UsageError{Problem: fmt.Sprintf("--vary %s reaches %d, which cannot be: %s", v.Name,
-					barred, v.Barred),
-					Advice: fmt.Sprintf("in a range of up to %d values such ones are left out; one with a step has "+
-						"fewer, %s", mostChecked, varyHint)}
+				return &collect.UsageError{Problem: fmt.Sprintf("--vary %s reaches %d, and this value is impossible: %s",
+					v.Name, barred, v.Barred),
+					Advice: fmt.Sprintf("dpsight skips impossible values in ranges of up to %d values: give a smaller range "+
+						"or a step, %s", mostChecked, varyHint)}
 			}
 			return nil
 		}

@@ -284,16 +284,16 @@ func TestCellsRefuse(t *testing.T) {
 		problem     string
 		hint        string
 	}{
-		{"seq_len=4..8", "method=vanilla model=mlp preset=tiny", "--vary seq_len: it has no effect on this " +
+		{"seq_len=4..8", "method=vanilla model=mlp preset=tiny", "--vary seq_len has no effect on this " +
 			"experiment (vanilla)", "which options go with which model"},
 		{"batch_size=4..8", "method=vanilla preset=tiny batch_size=3", "--batch-size is given", "leave one out"},
 		{"batch_size=4..8", "method=ghost,vanilla,ghost preset=tiny", "--method names ghost twice", "leave one out"},
 		{"batch_size=4..8", "method=norm_only,norm-only preset=tiny", "--method names norm_only twice",
 			"leave one out"},
 		{"physical_batch_size=5..7", "method=ghost preset=tiny batch_size=64", "--vary physical_batch_size: no value " +
-			"from 5 to 7 can be: physical_batch_size must be a divisor of batch_size 64, not 5", "values that can be"},
+			"from 5 to 7 is possible: physical_batch_size must be a divisor of batch_size 64, not 5", "possible values"},
 		{"physical_batch_size=1..20000", "method=ghost preset=tiny batch_size=64", "--vary physical_batch_size " +
-			"reaches 3, which cannot be: ", "up to 16384 values"},
+			"reaches 3, and this value is impossible: ", "up to 16384 values"},
 		{"n=4..8", "", "the command has no {n}", "python train.py"},
 	} {
 		s := searching(&played{t: t}, "", c.vary)

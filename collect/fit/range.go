@@ -32,12 +32,12 @@ func ParseRange(text string) (Range, error) {
 	name, values, ok := strings.Cut(text, "=")
 	name = strings.ReplaceAll(strings.TrimLeft(strings.TrimSpace(name), "-"), "-", "_")
 	if !ok || name == "" {
-		return fail("it is not NAME=LOW..HIGH")
+		return fail("the value must look like NAME=LOW..HIGH")
 	}
 	values, step, stepped := strings.Cut(values, ":")
 	low, high, ok := strings.Cut(values, "..")
 	if !ok {
-		return fail("there is no range LOW..HIGH")
+		return fail("the value has no range LOW..HIGH")
 	}
 	r := Range{Name: name, Step: 1}
 	for _, part := range []struct {
@@ -50,12 +50,12 @@ func ParseRange(text string) (Range, error) {
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(part.text), 10, 64)
 		if err != nil || n < 1 || n > 1<<40 {
-			return fail("%q is no whole number from 1", part.text)
+			return fail("%q is not a whole number from 1", part.text)
 		}
 		*part.to = n
 	}
 	if r.High < r.Low {
-		return fail("the range is upside down: %d is below %d", r.High, r.Low)
+		return fail("the range ends below its start: %d is less than %d", r.High, r.Low)
 	}
 	r.High -= (r.High - r.Low) % r.Step
 	return r, nil

@@ -34,7 +34,7 @@ func Record[A Answer](ctx context.Context, tables func(*collect.Result) error,
 		case r.Interrupted:
 			return none, ErrInterrupted
 		case err != nil:
-			return none, fmt.Errorf("the run %s was not recorded as it should have been: %w", r.Manifest.RunID, err)
+			return none, fmt.Errorf("the recording of run %s failed: %w", r.Manifest.RunID, err)
 		}
 		return load(r.Dir)
 	}

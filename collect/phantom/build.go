@@ -128,7 +128,7 @@ func chooseMaking(ctx context.Context, torch torchInstall, options Options) (mak
 	compilers, err := findCompilers(ctx, options)
 	if err != nil {
 		if inside := versionsIn(archives); len(inside) > 0 {
-			err = fmt.Errorf("%w; this build of dpsight has it inside for torch %s only, and this is %s", err,
+			err = fmt.Errorf("%w; this dpsight contains the phantom GPU only for torch %s, and this is torch %s", err,
 				strings.Join(inside, " and "), torch.version)
 		}
 		return making{}, err

@@ -34,8 +34,8 @@ func findCompilers(ctx context.Context, options Options) (found compilers, err e
 func findCompiler(ctx context.Context, name string, missing error) (compiler, error) {
 	found, err := exec.LookPath(name)
 	if err != nil {
-		return compiler{}, fmt.Errorf("%w: %s is not on PATH, and the phantom GPU is compiled at first use", missing,
-			name)
+		return compiler{}, fmt.Errorf("%w: %s is not on PATH, and dpsight compiles the phantom GPU at first use",
+			missing, name)
 	}
 	output, err := exec.CommandContext(ctx, found, "--version").Output()
 	if ctx.Err() != nil {

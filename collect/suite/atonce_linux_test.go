@@ -58,7 +58,7 @@ func TestBeginTwiceAtOnce(t *testing.T) {
 		}
 		id := strings.TrimSuffix(files[0].Name(), ".json")
 		for i := range 2 {
-			if errs[i] != nil && (errs[1-i] != nil || !strings.Contains(outputs[i], "making the runs of suite "+id)) {
+			if errs[i] != nil && (errs[1-i] != nil || !strings.Contains(outputs[i], "is recording suite "+id)) {
 				t.Errorf("%v: %s", errs[i], outputs[i])
 			}
 		}
@@ -96,7 +96,7 @@ func TestResumeTwiceAtOnce(t *testing.T) {
 		}
 		outputs, errs := twice(request)
 		for i := range 2 {
-			switch refused := "another dpsight is making the runs of suite " + out.Suite.ID; {
+			switch refused := "another dpsight is recording suite " + out.Suite.ID; {
 			case errs[i] == nil:
 			case errs[1-i] == nil && strings.Contains(outputs[i], refused):
 				told++

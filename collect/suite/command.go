@@ -105,6 +105,6 @@ func (e *expansion) fill(what, template string, given map[string]scalar, bare bo
 	if len(known) == 0 {
 		known = []string{"none"}
 	}
-	return "", fmt.Errorf("%s has %s, and the experiment's entry and the defaults no such parameter; there are %s",
+	return "", fmt.Errorf("%s has %s, but neither the experiment nor the defaults have such a parameter; known: %s",
 		what, missing, strings.Join(known, ", "))
 }

@@ -57,7 +57,7 @@ func (f *fields) UnmarshalYAML(n *yaml.Node) error {
 		n = n.Alias
 	}
 	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: here stand names with their values, as in {method: ghost, batch_size: 8}", n.Line)
+		return fmt.Errorf("line %d: names with values belong here, as in {method: ghost, batch_size: 8}", n.Line)
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -106,7 +106,7 @@ func (f fields) single() error {
 	for _, one := range f {
 		if one.list {
 			return fmt.Errorf(
-				"line %d: a value must be a number, a word or true or false; lists belong into the matrix", one.line)
+				"line %d: a value must be a number, a word or true or false; lists belong in the matrix", one.line)
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ type count int
 func (c *count) UnmarshalYAML(n *yaml.Node) error {
 	v, err := parseCount(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		return fmt.Errorf("line %d: a whole number from 1 should stand here, not %q", n.Line, n.Value)
+		return fmt.Errorf("line %d: a whole number from 1 belongs here, not %q", n.Line, n.Value)
 	}
 	*c = v
 	return nil
@@ -150,12 +150,12 @@ func decode(text []byte) (*document, error) {
 	dec.KnownFields(true)
 	if err := dec.Decode(d); err != nil {
 		if err == io.EOF {
-			return nil, errors.New("it is empty")
+			return nil, errors.New("the file is empty")
 		}
 		return nil, plainError(err)
 	}
 	if err := dec.Decode(new(document)); err != io.EOF {
-		return nil, errors.New("it has more than one document")
+		return nil, errors.New("the file has more than one document")
 	}
 	return d, nil
 }

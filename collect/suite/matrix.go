@@ -169,7 +169,7 @@ func (e *expansion) expand() ([]*Experiment, int, error) {
 		return nil, 0, err
 	}
 	if len(subject)+len(included) == 0 {
-		return nil, 0, errors.New("it has no experiments")
+		return nil, 0, errors.New("the suite has no experiments")
 	}
 	var list []*Experiment
 	out := 0
@@ -201,7 +201,7 @@ func (e *expansion) expand() ([]*Experiment, int, error) {
 		list = append(list, x)
 	}
 	if len(list) == 0 {
-		return nil, 0, fmt.Errorf("exclude and where leave none of its %s",
+		return nil, 0, fmt.Errorf("exclude and where leave none of the suite's %s",
 			units.Plural(out, "experiment", "experiments"))
 	}
 	return list, out, nil

@@ -128,25 +128,25 @@ func TestParseRefusesPlans(t *testing.T) {
 		{"experiments: [{method: vanilla}]\nexclude: {method: ghost}", "line 2: "},
 		{"experiments: [{method: vanilla}]\nwhere: batch_sise > 3", `where "batch_sise > 3": unknown option`},
 		{"experiments: [{method: vanilla}]\nwhere: method == ghost",
-			"exclude and where leave none of its 1 experiment"},
-		{"experiments: [{method: vanilla}]\nrepeats: -1", `line 2: a whole number from 1 should stand here, not "-1"`},
+			"exclude and where leave none of the suite's 1 experiment"},
+		{"experiments: [{method: vanilla}]\nrepeats: -1", `line 2: a whole number from 1 belongs here, not "-1"`},
 		{"experiments: [{method: vanilla}]\nrepeats: some",
-			`line 2: a whole number from 1 should stand here, not "some"`},
+			`line 2: a whole number from 1 belongs here, not "some"`},
 		{"experiments: [{method: vanilla, repeats: 0}]", "experiment 1: repeats must be a whole number from 1"},
-		{"experiments: [{method: vanilla}]\ncooldown: cold", `cooldown "cold" is no duration`},
-		{"experiments: [{method: vanilla}]\nenvironment: {CUDA_VISIBLE_DEVICES: 1}", "line 2: CUDA_VISIBLE_DEVICES " +
-			"is set around dpsight"},
-		{"experiments: [{method: vanilla}]\nenvironment: {DPSIGHT_SPOOL: x}", "DPSIGHT_SPOOL is set around dpsight"},
+		{"experiments: [{method: vanilla}]\ncooldown: cold", `cooldown "cold" is not a duration`},
+		{"experiments: [{method: vanilla}]\nenvironment: {CUDA_VISIBLE_DEVICES: 1}", "line 2: set CUDA_VISIBLE_DEVICES " +
+			"in dpsight's own environment"},
+		{"experiments: [{method: vanilla}]\nenvironment: {DPSIGHT_SPOOL: x}", "set DPSIGHT_SPOOL in dpsight's own"},
 		{"experiments: [{method: vanilla}]\nenvironment: {A: [1]}", "line 2: a value must be"},
 		{"command: python train.py\nexperiments: [{a: 1}]", "line 1: `python ...` is no list of words"},
-		{"command: [run, '{a}', '{bb}']\nexperiments: [{a: 1, b: 2}]", "experiment 1: the command has {bb}, and the " +
-			"experiment's entry and the defaults no such parameter; there are a, b"},
+		{"command: [run, '{a}', '{bb}']\nexperiments: [{a: 1, b: 2}]", "experiment 1: the command has {bb}, but " +
+			"neither the experiment nor the defaults have such a parameter; known: a, b"},
 		{"command: ['']\nexperiments: [{a: 1}]", "first word is empty"},
-		{"command: [x]\nexperiments: [{a: 1}]\nwhere: b == 1", "no experiment has a parameter b; there are a"},
+		{"command: [x]\nexperiments: [{a: 1}]\nwhere: b == 1", "no experiment has a parameter b; known: a"},
 		{"experiments: [{method: vanilla, name: x}, {method: ghost, name: x}]", "two experiments have the name x: " +
 			"experiment 1 and experiment 2"},
 		{"names: '{seeed}'\nexperiments: [{method: vanilla}]", "names has {seeed}"},
-		{"defaults: [1]\nexperiments: [{method: vanilla}]", "line 1: here stand names with their values"},
+		{"defaults: [1]\nexperiments: [{method: vanilla}]", "line 1: names with values belong here"},
 		{"command: [x]\nmatrix: {a: [1,2,3,4,5,6,7,8,9,10,11], b: [1,2,3,4,5,6,7,8,9,10,11], c: " +
 			"[1,2,3,4,5,6,7,8,9,10,11], d: [1,2,3,4,5,6,7,8,9,10,11]}", "more than 10000 cells"},
 		{"command: [x]\nrepeats: 1000000000\nexperiments: [{a: 1}]", "more than 10000"},

@@ -34,16 +34,16 @@ func (o *Outcome) Err() error {
 	}
 	planned := units.Plural(o.Planned, "experiment", "experiments")
 	const most = 8 // most names in a line
-	const kept = "what was recorded is kept: dpsight runs lists it"
+	const kept = "dpsight runs lists the recorded runs"
 	switch {
 	case o.Interrupted:
 		return schemas.WithHint(fmt.Errorf("the suite was interrupted after %d of %s", len(o.Runs), planned),
-			kept+"; --resume makes the others")
+			kept+"; --resume records the others")
 	case len(unwell) > 0:
 		return schemas.WithHint(fmt.Errorf("%d of %s did not end well: %s", len(unwell), planned,
-			schemas.Shortlist(unwell, most)), kept+"; --resume --retry-failed makes these again")
+			schemas.Shortlist(unwell, most)), kept+"; --resume --retry-failed repeats the failed ones")
 	case len(o.Failures) > 0 || len(o.Runs) != o.Planned:
-		return schemas.WithHint(fmt.Errorf("%d of %s could not be recorded and ingested",
+		return schemas.WithHint(fmt.Errorf("dpsight could not record or ingest %d of %s",
 			len(o.Failures), planned), kept)
 	}
 	return nil

@@ -20,13 +20,13 @@ func TestOutcomeErr(t *testing.T) {
 	}{
 		{Outcome{Runs: []store.Run{ok}, Planned: 1}, "", ""},
 		{Outcome{Runs: []store.Run{ok}, Planned: 3, Interrupted: true},
-			"the suite was interrupted after 1 of 3 experiments", "; --resume makes the others"},
+			"the suite was interrupted after 1 of 3 experiments", "; --resume records the others"},
 		{Outcome{Runs: []store.Run{ok, bad}, Planned: 2}, "1 of 2 experiments did not end well: b (oom)",
-			"; --resume --retry-failed makes these again"},
+			"; --resume --retry-failed repeats the failed ones"},
 		{Outcome{Runs: []store.Run{ok}, Planned: 1, Failures: []error{errors.New("no")}},
-			"1 of 1 experiment could not be recorded and ingested", "dpsight runs lists it"},
-		{Outcome{Runs: []store.Run{ok}, Planned: 2}, "0 of 2 experiments could not be recorded and ingested",
-			"dpsight runs lists it"},
+			"dpsight could not record or ingest 1 of 1 experiment", "dpsight runs lists the recorded runs"},
+		{Outcome{Runs: []store.Run{ok}, Planned: 2}, "dpsight could not record or ingest 0 of 2 experiments",
+			"dpsight runs lists the recorded runs"},
 	} {
 		err := c.out.Err()
 		if c.want == "" {

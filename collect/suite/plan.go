@@ -115,7 +115,7 @@ func (s *Suite) Select(choices []string) (*Suite, error) {
 		}
 		if name != nameKey && !s.scope.has(name) {
 			return nil, &collect.UsageError{Problem: "--only: " + s.scope.unknown(name).Error(),
-				Advice: "name and bare can be asked for too"}
+				Advice: "--only also takes name and bare"}
 		}
 		wanted[name] = append(wanted[name], strings.TrimSpace(value))
 	}

@@ -45,7 +45,7 @@ func TestResumeRecovers(t *testing.T) {
 		out.Failures[0].Error() != "run "+earlier.Runs[0].ID+": no tables" {
 		t.Errorf("%v", out.Failures)
 	}
-	if err := out.Err(); err == nil || err.Error() != "2 of 3 experiments could not be recorded and ingested" {
+	if err := out.Err(); err == nil || err.Error() != "dpsight could not record or ingest 2 of 3 experiments" {
 		t.Errorf("%v", err)
 	}
 }

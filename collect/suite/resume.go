@@ -184,8 +184,8 @@ func (r *Resumption) announce(st *store.Store) error {
 func lock(st *store.Store, id string) (unlock func(), err error) {
 	unlock, err = st.LockSuite(id)
 	if errors.Is(err, schemas.ErrLocked) {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("another dpsight is making the runs of suite %s", id),
-			Advice: "nothing was changed: wait for it to end, or stop it"}
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("another dpsight is recording suite %s", id),
+			Advice: "wait for the other dpsight to end, or stop it; this one changed nothing"}
 	}
 	return unlock, err
 }
@@ -254,7 +254,7 @@ func (s *Suite) ResumeNote(r *Resumption, dir string) string {
 	case len(r.Todo) == 1:
 		left = fmt.Sprintf("1 of %d experiments is left to do", all)
 	}
-	return fmt.Sprintf("going on with suite %s: %s", r.Suite.ID, left)
+	return fmt.Sprintf("continuing suite %s: %s", r.Suite.ID, left)
 }
 
 // earlier finds the suite to resume. A predicted suite is not continued on a GPU, nor a measured suite on the phantom
@@ -280,7 +280,7 @@ func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) 
 		}
 		if o.ID != "" && doc.ID == o.ID {
 			if why := s.fits(doc, runs, o.Machine); why != "" {
-				return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be gone on with: %s", o.ID, why),
+				return nil, &collect.UsageError{Problem: fmt.Sprintf("cannot continue suite %s: %s", o.ID, why),
 					Advice: "choose the same --device and --gpu-memory"}
 			}
 			return doc, nil
@@ -288,9 +288,9 @@ func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) 
 		names = append(names, doc.ID)
 	}
 	if o.ID != "" {
-		hint := "it has no suites"
+		hint := "the store has no suites"
 		if len(names) > 0 {
-			hint = "its newest is " + names[0]
+			hint = "the store's newest suite is " + names[0]
 		}
 		return nil, &collect.UsageError{Problem: fmt.Sprintf("no suite %s in %s", o.ID, st.Dir()), Advice: hint}
 	}
@@ -304,13 +304,13 @@ func (s *Suite) fits(doc *store.Suite, runs []store.Run, m *collect.Machine) (wh
 			continue
 		}
 		if r.Manifest.Source != source {
-			return fmt.Sprintf("its runs are %s, and these would be %s", r.Manifest.Source, source)
+			return fmt.Sprintf("the suite's runs are %s, and the new runs would be %s", r.Manifest.Source, source)
 		}
 		if p := r.Manifest.Profile; p != nil && profile != nil && *p != *profile {
-			return fmt.Sprintf("its runs are predicted for %s, and these would be for %s", *p, *profile)
+			return fmt.Sprintf("the suite's runs are predicted for %s, and the new runs would be for %s", *p, *profile)
 		}
 		if f := r.Manifest.Phantom; f != nil && m.Predicted && f.MemoryBytes != m.ProcessBytes() {
-			return fmt.Sprintf("its runs are predicted for a memory of %d bytes, and these would be for %d",
+			return fmt.Sprintf("the suite's runs are predicted for a memory of %d bytes, and the new runs would be for %d",
 				f.MemoryBytes, m.ProcessBytes())
 		}
 	}
@@ -341,7 +341,7 @@ func settled(st *store.Store, id string, o ResumeOptions) ([]store.Run, error) {
 			return runs, nil
 		case time.Since(begin) > orphanTime:
 			return nil, &collect.UsageError{Problem: fmt.Sprintf("run %s of the suite is still being recorded", busy),
-				Advice: "another dpsight is at work on this suite: wait for it, or stop it"}
+				Advice: "another dpsight is recording this suite: wait for it, or stop it"}
 		case waiting != nil:
 			waiting(busy)
 			waiting = nil

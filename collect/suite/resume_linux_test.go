@@ -173,7 +173,7 @@ func TestResumeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}})
-	if want := "another dpsight is making the runs of suite " + out.Suite.ID; err == nil ||
+	if want := "another dpsight is recording suite " + out.Suite.ID; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("a second one at once: %v", err)
 	}
@@ -192,7 +192,7 @@ func TestResumeRefuses(t *testing.T) {
 	var usage *collect.UsageError
 	_, err = s.Resume(store.Open(dir), ResumeOptions{Machine: phantom, ID: out.Suite.ID})
 	if !errors.As(err, &usage) ||
-		!strings.Contains(err.Error(), "its runs are measured, and these would be predicted") {
+		!strings.Contains(err.Error(), "the suite's runs are measured, and the new runs would be predicted") {
 		t.Error(err)
 	}
 	_, err = s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}, ID: "nope"})
@@ -286,7 +286,7 @@ func TestJobs(t *testing.T) {
 
 	_, err = s.Run(t.Context(), Options{Template: collect.Experiment{Store: dir, Machine: &collect.Machine{}}, Jobs: 2})
 	var usage *collect.UsageError
-	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "cannot be told apart") {
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "cannot tell the GPUs apart") {
 		t.Error(err)
 	}
 }

@@ -200,7 +200,7 @@ func (r *running) finished(ctx context.Context, t Task, result *collect.Result, 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.out.Failures = append(r.out.Failures, fmt.Errorf("%s could not be recorded: %w", t.Name, err))
+		r.out.Failures = append(r.out.Failures, fmt.Errorf("dpsight could not record %s: %w", t.Name, err))
 	}
 	if result != nil {
 		r.out.Results = append(r.out.Results, result)

@@ -58,7 +58,7 @@ func (s *scope) unknown(name string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("no experiment has a parameter %s; there are %s", name, strings.Join(s.names[1:], ", "))
+	return fmt.Errorf("no experiment has a parameter %s; known: %s", name, strings.Join(s.names[1:], ", "))
 }
 
 // resolve completes an experiment's parameters. For a suite with its own command, the parameters are those of the
@@ -98,7 +98,7 @@ func (w words) Unknown(name string) error    { return w.unknown(name) }
 func (w words) Same(a, b any) bool           { return w.same("", a, b) }
 
 func (w words) Unordered(value, _ string) error {
-	return fmt.Errorf("%s is no number: only == and != compare words", value)
+	return fmt.Errorf("%s is not a number: only == and != compare words", value)
 }
 
 func (w words) Is(params map[string]any, name string, value any) bool {

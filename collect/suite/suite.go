@@ -235,7 +235,7 @@ func newSuite(d *document) (*Suite, error) {
 			return nil, fmt.Errorf("line %d: %q cannot name an environment variable", v.line, v.name)
 		case v.name == "CUDA_VISIBLE_DEVICES", strings.HasPrefix(v.name, "DPSIGHT_"):
 			// The collector itself must know such a variable, before the first run.
-			return nil, fmt.Errorf("line %d: %s is set around dpsight, not in a suite", v.line, v.name)
+			return nil, fmt.Errorf("line %d: set %s in dpsight's own environment, not in a suite", v.line, v.name)
 		}
 		s.Environment[v.name] = v.values[0].text
 	}
@@ -261,7 +261,7 @@ func newSuite(d *document) (*Suite, error) {
 	runs := 0
 	for _, x := range s.Experiments {
 		if runs += min(x.Repeats, largest+1); runs > largest {
-			return nil, fmt.Errorf("it has more than %d runs", largest)
+			return nil, fmt.Errorf("the suite has more than %d runs", largest)
 		}
 	}
 	if err := e.nameAll(s, s.Experiments); err != nil {
@@ -276,7 +276,7 @@ func duration(key, text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d == 0 && key == "timeout" {
-		return 0, fmt.Errorf("%s %q is no duration such as 90s or 10m", key, text)
+		return 0, fmt.Errorf("%s %q is not a duration, such as 90s or 10m", key, text)
 	}
 	return d, nil
 }

@@ -135,8 +135,8 @@ experiments:
 
 func TestParseRefuses(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
-		{"", "it is empty"},
-		{"name: x", "it has no experiments"},
+		{"", "the file is empty"},
+		{"name: x", "the suite has no experiments"},
 		{"name: x\nmatrices: {method: [vanilla]}\n", "unknown key matrices"},
 		{"experiments: [{method: vanila}]", "did you mean vanilla"},
 		{"experiments: [{method: vanilla}, {method: vanilla, sequence: 3}]", "experiment 2: unknown option"},
@@ -151,8 +151,8 @@ func TestParseRefuses(t *testing.T) {
 		{"[1]", "line 1: a list is no suite"},
 		{"42", "line 1: `42` is no suite"},
 		{"experiments: {method: vanilla}", "line 1: a mapping is no list of experiments"},
-		{"matrix: {method: [vanilla]}\nrepeats: 1.5", `line 2: a whole number from 1 should stand here, not "1.5"`},
-		{"matrix: {method: [vanilla]}\nrecord_steps: 0", `line 2: a whole number from 1 should stand here, not "0"`},
+		{"matrix: {method: [vanilla]}\nrepeats: 1.5", `line 2: a whole number from 1 belongs here, not "1.5"`},
+		{"matrix: {method: [vanilla]}\nrecord_steps: 0", `line 2: a whole number from 1 belongs here, not "0"`},
 		{"matrix: {method: [vanilla], batch_size: [4, null]}", "line 1: a value must be"},
 		{"matrix: {method: [vanilla, ghost]}\nnames: x", "two experiments have the name x: the matrix"},
 	} {

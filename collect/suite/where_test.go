@@ -56,7 +56,7 @@ func TestWhere(t *testing.T) {
 		"batch_size == 3 4":        "4 is not expected",
 		"batch_sise == 3":          "did you mean batch_size",
 		"4 < 5":                    `unknown option "4"`,
-		"batch_size < big":         "big is no number",
+		"batch_size < big":         "big is not a number",
 		"(batch_size == 3":         "a parenthesis is not closed",
 		"batch_size == 3)":         ") is not expected",
 		"batch_size == 3 and":      "it ends where",

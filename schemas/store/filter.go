@@ -158,7 +158,7 @@ func (s filterScope) Unordered(value, name string) error {
 		return fmt.Errorf("%s is no date; a date is a day, as 2026-10-01, a moment, as 2026-10-01T08:00, today or yesterday",
 			value)
 	}
-	return fmt.Errorf("%s is no number: only == and != compare words", value)
+	return fmt.Errorf("%s is not a number: only == and != compare words", value)
 }
 
 func (s filterScope) Is(params map[string]any, name string, value any) bool {

@@ -67,7 +67,7 @@ func TestWhereTakesRuns(t *testing.T) {
 		"methd = ghost":   "did you mean method?",
 		"method = ":       "it ends where",
 		"date > somewhen": "somewhen is no date; a date is a day, as 2026-10-01",
-		"seq_len > long":  "long is no number",
+		"seq_len > long":  "long is not a number",
 	} {
 		if err := (&Selection{Runs: runs}).Where(text); err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

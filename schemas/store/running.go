@@ -48,7 +48,7 @@ func (r Run) running() *RunningError {
 }
 
 func (e *RunningError) Error() string {
-	return fmt.Sprintf("run %s is still running, since %s UTC: %s; its tables are made when it ends", e.RunID,
+	return fmt.Sprintf("run %s is still running, since %s UTC: %s; dpsight makes its tables when it ends", e.RunID,
 		e.Start.UTC().Format("2006-01-02 15:04"), e.Progress)
 }
 

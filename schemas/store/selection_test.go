@@ -73,7 +73,7 @@ func TestRunningRun(t *testing.T) {
 		{&Progress{Steps: 14, Written: 63 * time.Second}, "14 steps so far, last written 1m3s ago"},
 	} {
 		r := Run{ID: "r1", Manifest: &schemas.Manifest{Status: schemas.StatusRunning, Start: start}, Progress: c.progress}
-		want := "run r1 is still running, since 2026-11-26 12:03 UTC: " + c.want + "; its tables are made when it ends"
+		want := "run r1 is still running, since 2026-11-26 12:03 UTC: " + c.want + "; dpsight makes its tables when it ends"
 		p := Pending{Running: []Run{r}, Of: 1}
 		if err := p.Err(); err == nil || err.Error() != want || p.Note() != want {
 			t.Errorf("%v, %s; want %s", err, p.Note(), want)
