@@ -27,7 +27,7 @@ const (
 // accuracySets are all sets. Recordings of a set that are small enough to be kept lie in the store "accuracy-SET".
 var accuracySets = []string{development, heldOut, fixedKinds, missedKinds, worstKind}
 
-// accuracySuites are the suites of a set, whose figures are in one file.
+// accuracySuites are the suites of each set. A set's figures are in one file.
 var accuracySuites = map[string][]string{
 	development: {"accuracy-development", "accuracy-development-ranks"},
 	heldOut:     {"accuracy-held-out", "accuracy-held-out-ranks"},
@@ -67,8 +67,8 @@ func TestRecordedFigures(t *testing.T) {
 		for e := range runsOf(t, "accuracy-"+set) {
 			fresh := gate.BaselineOf([]analyze.Summary{analyze.Summarize(e.in)}, "").Experiments[0]
 			want := recordedAs[fresh.Name]
-			// the recording's command has the path that its script had then, and so has its key; the files are
-			// older than what is known of its code and of the rules
+			// The recording's command, and so its key, has the path that its script had then. The files are older than
+			// what is known of its code and of the rules.
 			fresh.Key = want.Key
 			fresh.Rules, fresh.Categories = want.Rules, beforeScript(fresh.Categories)
 			want.Categories = beforeScript(want.Categories)
@@ -84,7 +84,7 @@ func TestRecordedFigures(t *testing.T) {
 		if whole == 0 {
 			t.Errorf("no recording of %s is kept", set)
 		}
-		// What is called exact is exact.
+		// A prediction that is called exact must be exact.
 		for key, p := range figures["predicted"] {
 			m := figures["recorded"][key]
 			if p.Confidence == schemas.ExactExpected && m.PeakBytes != nil && *p.PeakBytes != *m.PeakBytes {
@@ -94,22 +94,22 @@ func TestRecordedFigures(t *testing.T) {
 	}
 }
 
-// builtInStores are the stores of dpsight's own experiments. The counterSuites, which keep only figures, belong to
-// them too.
+// builtInStores are the stores of dpsight's own experiments. The counterSuites, for which only figures are kept, belong
+// to them too.
 var builtInStores = []string{headline, "headline-batch", "trainers", "quick", "seq", "mlp", "lora", "claims"}
 
-// TestPredictionsHoldTheirLimits checks the promises about predictions. Each built-in method, model and preset has
-// its peak allocated to the byte. The development scripts have a median error of 0, and at most 1 % in allocated
-// and 5 % in reserved. No prediction that is called exact expected is a byte off in allocated, wherever it comes
-// from. The errors of the held-out scripts and of the missed kinds are published as measured. The fixed kinds and
-// the worst kind were predicted once, before they were recorded, and the predictions were exact.
+// TestPredictionsHoldTheirLimits checks the promises about predictions. For each built-in method, model and preset, the
+// predicted peak allocated is exact. The development scripts have a median error of 0, and at most 1 % in allocated and
+// 5 % in reserved. No prediction that is called exact expected is a byte off in allocated, wherever it comes from. The
+// errors of the held-out scripts and of the missed kinds are published as measured. The fixed kinds and the worst kind
+// were predicted once, before they were recorded, and the predictions were exact.
 func TestPredictionsHoldTheirLimits(t *testing.T) {
 	var runs []analyze.Summary
 	for _, folder := range builtInStores {
 		runs = append(runs, summariesOf(t, folder)...)
 	}
 	builtIn := predict.Accuracy(figuresOf(t, "predicted"), runs, "")
-	// the experiments of examples/plain
+	// These are the experiments of examples/plain.
 	if !slices.Equal(builtIn.Unmeasured, []string{"gan", "llama_lora", "resnet"}) || len(builtIn.Unpredicted) > 0 {
 		t.Errorf("of the built-in experiments, predicted and not measured are %q, the reverse %q", builtIn.Unmeasured,
 			builtIn.Unpredicted)
@@ -153,14 +153,14 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 				t.Errorf("%s: %s is called %s, and its peak is %d, predicted %d", name, x.Label, x.Confidence,
 					*x.Allocated.Measured, *x.Allocated.Predicted)
 			}
-			// Exact expected does not cover reserved, which depends on where the driver puts segments. It is close
-			// nevertheless.
+			// Exact expected does not cover reserved, which depends on where the driver puts segments. Reserved is
+			// close nevertheless.
 			if e := math.Abs(*x.Reserved.Error); e > 0.0001 {
 				t.Errorf("%s: of %s reserved is off by %g", name, x.Label, e)
 			}
 		}
 	}
-	// The number of suites is stated, so that no table can be left out unnoticed.
+	// The test states the number of suites, so that no table can be left out unnoticed.
 	suites := map[string][]string{"presets": {"presets"}, "methods": {"methods"},
 		"rest of the methods": {"methods-rest"}}
 	maps.Copy(suites, accuracySuites)
@@ -214,7 +214,7 @@ func TestWithheldEnginesAreTold(t *testing.T) {
 	}
 }
 
-// byName are the experiments of a set by their names, which no two share.
+// byName returns the experiments of a set by name. Names must be unique.
 func byName(t *testing.T, byKey map[string]schemas.BaselineExperiment) map[string]schemas.BaselineExperiment {
 	t.Helper()
 	out := map[string]schemas.BaselineExperiment{}
@@ -227,7 +227,7 @@ func byName(t *testing.T, byKey map[string]schemas.BaselineExperiment) map[strin
 	return out
 }
 
-// figuresOf is a file of accuracy.
+// figuresOf reads a file of figures in examples/accuracy.
 func figuresOf(t *testing.T, name string) schemas.Baseline {
 	t.Helper()
 	b, err := schemas.ReadBaseline(filepath.Join("accuracy", name+".json"))
@@ -237,7 +237,7 @@ func figuresOf(t *testing.T, name string) schemas.Baseline {
 	return *b
 }
 
-// summariesOf reduces the runs of a store that none took the place of.
+// summariesOf reduces the runs of a store, except those that later runs replaced.
 func summariesOf(t *testing.T, folder string) (out []analyze.Summary) {
 	t.Helper()
 	for e := range runsOf(t, folder) {

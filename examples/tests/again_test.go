@@ -17,13 +17,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Everything can be derived again from the journals, with the same result: every table of every run.
+// Every table of every run can be derived again from the run's journal, with the same result.
 func TestIngestAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it derives every table of a store: a minute under the race detector, which has ingest's own tests")
 	}
 	for e := range runsOf(t, headline) {
-		from, version := e.Dir, e.in.Report.Version // and not the run's tables, for as long as others are compared
+		from, version := e.Dir, e.in.Report.Version // so that subtests do not hold the run's tables
 		t.Run(e.ID, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), filepath.Base(from))
@@ -102,7 +102,8 @@ var newColumns = []string{"open_bytes", "line_id"}
 var zerosLeftOut = []string{"allocated_begin_bytes", "allocated_end_bytes", "reserved_begin_bytes",
 	"reserved_end_bytes", "peak_bytes"}
 
-// withoutNewKeys is an ingest report without what is newer than the recorded stores: digests, and a new schema.
+// withoutNewKeys returns an ingest report without the keys that are newer than the recorded stores: digests, and a new
+// schema.
 func withoutNewKeys(t *testing.T, document []byte) []byte {
 	t.Helper()
 	var keys map[string]json.RawMessage
@@ -126,7 +127,7 @@ func sameRows(t *testing.T, got, want []byte) bool {
 	delete(recorded, noLongerWritten)
 	derived := columnsOf(t, got)
 	for _, column := range newColumns {
-		for _, v := range derived[column] { // of complete recordings no size is open, and they know no line
+		for _, v := range derived[column] { // complete recordings have no open sizes, and these know no lines
 			if v.Int64() != 0 {
 				t.Errorf("%s is %s", column, v)
 			}
@@ -145,7 +146,7 @@ func sameRows(t *testing.T, got, want []byte) bool {
 	})
 }
 
-// columnsOf gives the values of a table's columns by name. No table has nested columns.
+// columnsOf returns the values of a table's columns by name. No table has nested columns.
 func columnsOf(t *testing.T, table []byte) map[string][]parquet.Value {
 	t.Helper()
 	r := parquet.NewReader(bytes.NewReader(table))

@@ -25,14 +25,14 @@ import (
 // where reports took 0.5 and 1.2 s.
 const (
 	reportCores  = 2
-	reportMemory = 300e6 / float64(1<<20) // MiB, of the process
+	reportMemory = 300e6 / float64(1<<20) // MiB of the process
 	threeShare   = 1.7
 	allShare     = 0.75
 	paperShare   = 1.0 // of a paper of all, which took 1.4 s
 )
 
-// BenchmarkReport is the whole of "dpsight report": the tables of the runs read, analysed, drawn and written. It fails
-// over the limits.
+// BenchmarkReport measures the whole of "dpsight report": reading the runs' tables, analysing, drawing and writing. It
+// fails if the limits are exceeded.
 func BenchmarkReport(b *testing.B) {
 	b.Run("three", func(b *testing.B) {
 		benchmarkReport(b, threeShare, func(r store.Run) bool {
@@ -80,7 +80,8 @@ func benchmarkReport(b *testing.B, limit float64, of func(store.Run) bool) {
 	}
 }
 
-// BenchmarkReportPaper is the whole of "dpsight paper" in its default width and theme. It fails over the limits.
+// BenchmarkReportPaper measures the whole of "dpsight paper" with its default width and theme. It fails if the limits
+// are exceeded.
 func BenchmarkReportPaper(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(reportCores))
 	runs, _, err := store.Open(headline).Runs()
@@ -126,7 +127,8 @@ func BenchmarkReportPaper(b *testing.B) {
 	}
 }
 
-// readRows makes parquet-go read every row of the largest tables that a report needs.
+// readRows makes parquet-go read every row of the largest tables that a report needs, as a measure of the machine's
+// speed.
 func readRows(b *testing.B, runs []store.Run) {
 	for _, r := range runs {
 		_, err := schemas.Events.ReadOptional(r.Dir)
@@ -138,7 +140,7 @@ func readRows(b *testing.B, runs []store.Run) {
 	}
 }
 
-// cpuTime is what the process has taken of all cores.
+// cpuTime returns the CPU time of the process so far, on all cores.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -147,7 +149,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// highWater is the process's highest resident memory in MiB.
+// highWater returns the process's highest resident memory in MiB.
 func highWater(b *testing.B) float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -106,7 +106,7 @@ func otherRecordings(t *testing.T) string {
 		}
 		for _, path := range snapshots {
 			if strings.Contains(path, "-rounding.") || strings.Contains(path, "-split.") {
-				continue // settings that a run's manifest does not hold decide the sizes of their blocks
+				continue // the sizes of these blocks depend on settings that a manifest does not have
 			}
 			if _, err := ingest.Import(path, dir, ingest.Options{}); err != nil {
 				t.Fatalf("%s: %v", path, err)
@@ -116,7 +116,7 @@ func otherRecordings(t *testing.T) string {
 	return dir
 }
 
-// allocated replays a device's events and gives what is allocated just after each.
+// allocated replays a device's events and returns the allocated bytes just after each event.
 func allocated(t *testing.T, e *example, rank, device int32) []int64 {
 	t.Helper()
 	rows, err := schemas.Events.Read(e.Dir)
@@ -137,7 +137,7 @@ func allocated(t *testing.T, e *example, rank, device int32) []int64 {
 	var final []schemas.SegmentBlock
 	var gaps []replay.Gap
 	for i, a := range events.Action {
-		if a == schemas.ActionGap { // its list is empty if the device was not used up to there
+		if a == schemas.ActionGap { // its list of blocks is empty if the device was not used before
 			gaps = append(gaps, replay.Gap{Seq: int64(i) + 1})
 		}
 	}
@@ -165,7 +165,7 @@ func allocated(t *testing.T, e *example, rank, device int32) []int64 {
 	return res.Allocated
 }
 
-// settingsOf are the allocator's settings in a manifest, where the agent put them as torch gives them.
+// settingsOf returns the allocator's settings from a manifest, where the agent wrote them in torch's form.
 func settingsOf(t *testing.T, env *schemas.Environment) replay.Settings {
 	t.Helper()
 	b, err := json.Marshal(env.AllocatorSettings)
@@ -196,8 +196,8 @@ func settingsOf(t *testing.T, env *schemas.Environment) replay.Settings {
 	return s
 }
 
-// At every event of every device of every recording, the categories sum to what the replay has allocated, to the
-// byte. The sums come from one sweep over the events. At some events a separate breakdown must agree.
+// At every event of every device of every recording, the categories sum exactly to the bytes that replay has allocated.
+// The sums come from one sweep over the events. At some events a separate breakdown must agree.
 func TestCategoriesSumAtEveryEvent(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
 	events := 0
@@ -261,7 +261,7 @@ func deviceNumber(t *testing.T, name string) (n int32) {
 	return n
 }
 
-// sameAsBreakdown compares one state of the sweep with a breakdown that counts every block again.
+// sameAsBreakdown compares one state of the sweep with a breakdown that counts every block separately.
 func sameAsBreakdown(t *testing.T, name string, e *example, d *timeline.DeviceTimeline, seq int64) {
 	t.Helper()
 	run, err := memory.Breakdown(e.in, memory.At{Event: &seq})

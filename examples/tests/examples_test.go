@@ -1,4 +1,4 @@
-// Package examples_test checks the recorded runs against what dpsight claims about them.
+// Package examples_test checks dpsight's claims about the recorded runs in examples.
 package examples_test
 
 import (
@@ -26,7 +26,7 @@ const (
 	collectorAlone = "collector-alone" // the experiment only sleeps
 )
 
-// suites are the stores whose runs a suite made, and with it the file if the suite is not built in.
+// suites are the stores whose runs a suite made. If the suite is not built in, its file is given too.
 var (
 	suites     = []string{headline, "headline-batch", "trainers", "quick", "seq", "mlp", plain, "stacks"}
 	suiteFiles = map[string]string{"mlp": "suites/mlp.yaml", plain: "suites/scripts.yaml",
@@ -35,7 +35,7 @@ var (
 
 const plain = "plain" // no DP examples: scripts that know nothing of dpsight
 
-// planOf is the suite that made a store.
+// planOf returns the suite that made a store.
 func planOf(t testing.TB, folder string) *suite.Suite {
 	t.Helper()
 	plan, err := suite.Load(cmp.Or(suiteFiles[folder], folder))
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// collectorShare is what the collector may take of a core, sampling every 10 ms.
+// collectorShare is the largest share of a core that the collector may take, when it samples every 10 ms.
 const collectorShare = 0.02
 
 // example is one recorded run.
@@ -105,13 +105,12 @@ func runsOf(t testing.TB, folder string) iter.Seq[*example] {
 	}
 }
 
-// recordings yields all runs on a real GPU with allocator events, from every store, so that no run is left out
-// because a list lacks it.
+// recordings yields all runs on a real GPU with allocator events, from every store, so that no run is left out.
 func recordings(t testing.TB) iter.Seq2[string, *example] {
 	return func(yield func(string, *example) bool) {
 		for _, folder := range storeFolders(t) {
 			if !anyFull(t, folder) {
-				continue // what has no events need not get its tables
+				continue // a run without events needs no tables here
 			}
 			for e := range runsOf(t, folder) {
 				if e.Manifest.Bare {
@@ -127,8 +126,8 @@ func recordings(t testing.TB) iter.Seq2[string, *example] {
 	}
 }
 
-// anyFull reports whether a store has runs with allocator events. Bare runs have none, nor has the run of the
-// collector alone.
+// anyFull reports whether a store has runs with allocator events. Bare runs have none, and neither has the run in
+// collector-alone.
 func anyFull(t testing.TB, folder string) bool {
 	for _, m := range manifestsOf(t, folder) {
 		if !m.Bare && folder != collectorAlone {
@@ -183,7 +182,7 @@ func TestConservation(t *testing.T) {
 // The limits for the unexplained part of a peak.
 type limits struct {
 	unowned   float64 // other and untraced
-	phaseOnly float64 // known by nothing but the phase of birth
+	phaseOnly float64 // known only by the phase of birth
 }
 
 var (
@@ -199,8 +198,8 @@ func limitsOf(name string) limits {
 	return dpLimits
 }
 
-// Categories sum to the total at the peak and at the end of every phase. Little is unexplained, and the categories
-// are those of this version's rules.
+// Categories sum to the total at the peak and at the end of every phase. Only a small part is unexplained. The
+// categories were made by this version's rules.
 func TestBreakdownSums(t *testing.T) {
 	each := 4
 	if testkit.WithRest() {
@@ -254,8 +253,7 @@ func (l limits) hold(t *testing.T, name string, d *memory.DeviceBreakdown) {
 	}
 }
 
-// pairs holds vanilla, dpsgd and ghost of the headline once more, each with its bare run: recorded after
-// examples/headline, on another GPU.
+// pairs is the store of vanilla, dpsgd and ghost of the suite headline, each with its bare run.
 const pairs = "pairs"
 
 // Instrumentation changes nothing that it measures. The peaks of instrumented and bare runs are equal to the byte.
@@ -313,8 +311,8 @@ func TestInstrumentMovesNothing(t *testing.T) {
 	}
 }
 
-// Peaks lie where the design's table says, less the logits, which this loop does not keep alive through the step (2,000
-// MiB).
+// Peaks have the values of the design's table, less the logits (2,000 MiB), which this loop does not keep through the
+// step.
 func TestKnownPeaks(t *testing.T) {
 	const mib = 1 << 20
 	full, _ := recorded(t, headline)
@@ -334,7 +332,8 @@ func TestKnownPeaks(t *testing.T) {
 	}
 }
 
-// Repetitions reach the same peak, to the byte, recorded or bare; every experiment has as many as its suite asks for.
+// All repetitions of an experiment, recorded or bare, have exactly the same peak. Every experiment has as many
+// repetitions as its suite requires.
 func TestRepetitions(t *testing.T) {
 	for _, s := range suites {
 		plan := planOf(t, s)
@@ -358,9 +357,9 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// The collector's share of a core while an experiment runs, even a short one. In recordings that do not state the
-// set-up time, NVML's gauges were read while a CUDA context was made. Where the driver stalled then, it spun for a
-// tenth of a second.
+// The collector's share of a core is small while an experiment runs, even a short experiment. In recordings that do not
+// state the set-up time, NVML's gauges were read while a CUDA context was made. If the driver stalled then, the reading
+// spun for a tenth of a second.
 func TestCollectorShare(t *testing.T) {
 	for _, s := range suites {
 		for e := range runsOf(t, s) {

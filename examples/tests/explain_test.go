@@ -70,7 +70,7 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 		}
 		for _, m := range c.Modules {
 			modules, a, b = modules+m.DeltaBytes, a+m.FromBytes, b+m.ToBytes
-			// whose layers are not alike
+			// The layers of an MLP are not alike.
 			if builtIn && m.Module != nil && strings.ContainsAny(*m.Module, "0123456789") &&
 				!strings.Contains(pair, "mlp") {
 				t.Errorf("%s: %s is not folded", pair, *m.Module)
@@ -105,8 +105,8 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 			t.Errorf("%s: of %d bytes of %s modules are known by %+v", pair, *r.PeakBytes, r.Name, *m)
 		}
 	}
-	// The only step of graph after warm-up is captured into a CUDA graph: the host makes its phases, and the GPU
-	// computes nothing in them. And die runs out of memory before its warm-up is over.
+	// The only step of graph after warm-up is captured into a CUDA graph, so the GPU computes nothing during its
+	// phases. The run die runs out of memory before its warm-up ends.
 	untimed := func(d *explain.Input) bool {
 		return folder == "accuracy-development" && d.Name == "graph" || folder == "oom" && d.Name == "die"
 	}
@@ -123,7 +123,7 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 		}
 		sum += *p.DeltaMS
 	}
-	// The phases of one step sum to it exactly; so medians may disagree only by as much as steps do.
+	// The phases of one step sum to it exactly; so their medians may differ from it only by as much as steps do.
 	spread := from.StepMS.High - from.StepMS.Low + to.StepMS.High - to.StepMS.Low
 	if math.Abs(sum-*doc.StepDeltaMS) > 1e-6 || math.Abs(*doc.PhaseResidueMS) > spread+1e-6 {
 		t.Errorf("%s: phases sum to %g, the steps differ by %g; residue %g, spread %g", pair, sum, *doc.StepDeltaMS,
@@ -132,8 +132,8 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 	checkPairByModule(t, pair, &doc, builtIn)
 }
 
-// checkPairByModule checks that the times by module sum to the difference of the steps, and per phase to the
-// phase's difference. The phases cover all that an instrumented step was timed by.
+// checkPairByModule checks that the times by module sum to the difference of the steps, and per phase to the phase's
+// difference. The phases include all times of an instrumented step.
 func checkPairByModule(t *testing.T, pair string, doc *explain.Explanation, builtIn bool) {
 	t.Helper()
 	if timed := doc.Runs[0].ModuleTiming != nil &&
@@ -187,7 +187,7 @@ func checkPairByModule(t *testing.T, pair string, doc *explain.Explanation, buil
 			}
 		}
 		for family, left := range phases[i] {
-			// a script may evaluate after bare steps only, and then no modules are known
+			// A script may evaluate after bare steps only. Then no modules are known.
 			if !builtIn && family == schemas.PhaseEval && left < 0 {
 				unshared[i] = -left
 			} else if math.Abs(left) > 1e-6 {

@@ -19,8 +19,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// In the figures of every example no text leaves the picture or overlaps another, and nothing reaches beyond its
-// axis, for the step of the peak and for all steps. Both show the peak that torch counted.
+// In the figures of every example no text leaves the picture or overlaps another text, and no shape reaches beyond its
+// axis. Both show the peak that torch counted.
 func TestFiguresAreLegible(t *testing.T) {
 	folders, bars, panels := storeFolders(t), 0, 0
 	for _, folder := range folders {
@@ -84,7 +84,7 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 		return found, texts
 	}
 	drawn, texts := shapes("breakdown")
-	inUnits := func(bytes int64) bool { // those of the axis that the bar is on
+	inUnits := func(bytes int64) bool { // in the unit of the bar's axis
 		return slices.ContainsFunc([]float64{1 << 40, 1 << 30, 1 << 20, 1 << 10}, func(unit float64) bool {
 			return slices.ContainsFunc(texts, func(text string) bool {
 				number, name, _ := strings.Cut(text, " ")
@@ -92,7 +92,7 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 			})
 		})
 	}
-	highest := map[canvas.Box]int64{} // of each axis
+	highest := map[canvas.Box]int64{} // the highest value on each axis
 	for label, peak := range peaks {
 		if bar, ok := drawn["peak of "+label]; ok {
 			highest[bar.Within] = max(highest[bar.Within], peak)
@@ -145,7 +145,7 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 	return bars, panels
 }
 
-// reduced is what a report needs of runs.
+// reduced returns the summaries and ladders that a report needs.
 func reduced(t testing.TB, runs []store.Run) ([]analyze.Summary, map[string]ladder.Run) {
 	t.Helper()
 	var sums []analyze.Summary

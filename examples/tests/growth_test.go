@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/findings"
 )
 
-// No recording grows from step to step: no growth may be found in scripts without that defect.
+// No recording grows from step to step, so no growth may be found in one.
 func TestNoRecordingGrows(t *testing.T) {
 	for name, e := range recordings(t) {
 		for _, f := range findings.Find([]findings.Checked{findings.CheckRun(e.in)}, nil).Runs[0].Findings {

@@ -27,7 +27,7 @@ func TestInstrumentCosts(t *testing.T) {
 		}
 		row := map[string][]float64{}   // by mode: a bare step, what it costs, all steps, what they cost, drains
 		turns := map[string][]float64{} // by mode: all steps, turn by turn
-		var longer []float64            // ms that an instrumented step takes longer than a bare one, by turn
+		var longer []float64            // by turn: ms by which an instrumented step is longer than a bare step
 		for line := range strings.Lines(string(text)) {
 			var turn int
 			var mode string
@@ -84,7 +84,7 @@ func TestInstrumentCosts(t *testing.T) {
 				says = append(says, fmt.Sprintf("%.1f", all))
 			}
 		}
-		if part == "steps-phased" { // what there was before most steps went without phases
+		if part == "steps-phased" { // measured before most steps were recorded without phases
 			says = []string{fmt.Sprintf("cost %.2f %% (an earlier agent", full[1])}
 		}
 		for _, say := range says {

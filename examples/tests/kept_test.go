@@ -14,8 +14,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// An analysis of a headline run says what it would take if the loop freed .grad. The same experiment on the phantom
-// GPU with --zero-grad none takes exactly that. A method whose gradients are freed anyway takes what was recorded.
+// The analysis of a headline run states the peak that the loop would have if it freed .grad. A prediction of the same
+// experiment with --zero-grad none has exactly that peak. If a method frees its gradients anyway, the peak is the
+// recorded one.
 func TestPhantomPredictsPeaksWithoutKeptGradients(t *testing.T) {
 	python := testkit.Python(t)
 	if os.Getenv("DPSIGHT_TEST_LONG") == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// What nvidia-smi shows of each headline run is explained to the byte. Memory outside torch (the context and the
-// modules of one model on one GPU) is equal to the byte for all methods, instrumented or not.
+// The ladder explains to the byte the memory that nvidia-smi shows for each headline run. Memory outside torch (the
+// context and the modules of one model on one GPU) is equal to the byte for all methods, instrumented or not.
 func TestLadders(t *testing.T) {
 	runs, _, err := store.Open(headline).Runs()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The recordings show how each method took the norms of its layers: by which rule, for how many layers. There are
+// The recordings show by which rule each method computed the norms of its layers, and for how many layers. There are
 // 121 linear layers, two embeddings, and 41 layer norms, whose per-sample gradients are small enough to be made.
 func TestNormsOfHeadline(t *testing.T) {
 	want := map[string]map[string]int{

@@ -7,8 +7,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A real GPU ran out of memory twice: one run died of it, the other caught it and went on. Both have the request that
-// failed, the module and phase that asked, and a breakdown of that moment in which every byte has an owner.
+// A real GPU ran out of memory twice: the error ended one run, and the other caught it and continued. Both recordings
+// have the failed request, the module and phase that made it, and a breakdown of that moment in which every byte has an
+// owner.
 func TestOutOfMemory(t *testing.T) {
 	want := map[string]struct {
 		status string
@@ -45,8 +46,8 @@ func TestOutOfMemory(t *testing.T) {
 			t.Errorf("%s: categories come to %d of %d bytes, %d of them buffers", e.Manifest.Name, sum,
 				d.AllocatedBytes, bank)
 		}
-		// It failed because what the process held and requested is more than it may take, with or without cached
-		// blocks.
+		// The request failed because held and requested bytes together exceed the limit, whether or not cached blocks
+		// are counted.
 		if held := d.AllocatedBytes + o.RequestedBytes; held <= o.LimitBytes {
 			t.Errorf("%s: %d bytes held and asked for, and %d are allowed", e.Manifest.Name, held, o.LimitBytes)
 		}

@@ -16,8 +16,8 @@ var passing = map[schemas.Category]bool{schemas.Activations: true, schemas.HookA
 // step with tags, and nothing before it resembles it.
 var unseen = map[string]int64{"accuracy-held-out-fixed-kinds/vae": 96 * 3 * 128 * 128 * 4}
 
-// For every recorded block of more than 1 MiB, its purpose at the peak is known by more than the phase of its
-// birth. No block that lives at the ends of two steps serves only one step.
+// For every recorded block of more than 1 MiB, its category at the peak is known by more than the phase of birth. No
+// block that lives at the ends of two steps serves only one step.
 func TestLargeBlocksAreKnown(t *testing.T) {
 	const large = 1 << 20
 	looked := 0
@@ -60,7 +60,7 @@ func TestLargeBlocksAreKnown(t *testing.T) {
 	}
 }
 
-// counted is the owner that a block is counted under just after an event.
+// counted returns the owner under which a block counts just after an event.
 func counted(owners []*schemas.Owner, seq int64) (first *schemas.Owner) {
 	for _, o := range owners {
 		if o.HoldsAt(seq) && (first == nil || schemas.Precedence(o.Category) < schemas.Precedence(first.Category)) {
@@ -70,7 +70,7 @@ func counted(owners []*schemas.Owner, seq int64) (first *schemas.Owner) {
 	return first
 }
 
-// secondEnd is the last event of the second step whose end a block lives to see.
+// secondEnd returns the last event of the second step at whose end a block still lives.
 func secondEnd(steps []schemas.Step, a *schemas.Allocation) (seq int64, ok bool) {
 	ends := 0
 	for _, s := range steps {

@@ -23,11 +23,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// recordedTorch is the version that the examples were recorded with: only it predicts them to the byte.
+// recordedTorch is the version of torch with which the examples were recorded. Only with it are predictions exact.
 const recordedTorch = "2.11.0"
 
-// The experiments on the phantom GPU give the peaks of the recordings on the real one, allocated and reserved, to the
-// byte, and their breakdowns by category and module too. Under another torch they conserve.
+// Predictions of the experiments have exactly the recordings' peaks, allocated and reserved, and their breakdowns by
+// category and module. With another version of torch, only conservation is checked.
 func TestPhantomPredictsRecordings(t *testing.T) {
 	python := os.Getenv("DPSIGHT_TEST_PYTHON")
 	if python == "" {
@@ -67,7 +67,7 @@ func TestPhantomPredictsRecordings(t *testing.T) {
 	}
 }
 
-// predictedBare runs an experiment on the phantom GPU, by counters alone.
+// predictedBare runs an experiment on the phantom GPU as a bare run.
 func predictedBare(t *testing.T, python string, machine *collect.Machine, x *suite.Experiment) schemas.Tables {
 	t.Helper()
 	r, err := collect.Run(t.Context(), collect.Experiment{Name: x.Name, Params: x.Params, Python: python, LikeAGPU: true,
@@ -82,7 +82,7 @@ func predictedBare(t *testing.T, python string, machine *collect.Machine, x *sui
 	return load(t, r.Dir)
 }
 
-// expectCounters compares the peaks of a prediction with a recording's. Both come from torch's own counters.
+// expectCounters compares the peaks of a prediction with those of a recording. Both come from torch's own counters.
 func expectCounters(t *testing.T, predicted schemas.Tables, want schemas.DeviceVerdict) {
 	t.Helper()
 	got := predicted.Report.Devices[0]
@@ -109,7 +109,7 @@ func predictExperiment(t *testing.T, python string, machine *collect.Machine, pl
 		t.Fatal("there is no recording of it")
 	}
 	given := integers(want.Manifest.Params)
-	// what the experiment itself reported
+	// These facts were reported by the experiment itself.
 	maps.DeleteFunc(given, func(name string, _ any) bool { return x.Params[name] == nil })
 	if !reflect.DeepEqual(x.Params, given) {
 		t.Fatalf("the recording has other parameters: %v, not %v", given, x.Params)
@@ -178,8 +178,8 @@ func predicted(t *testing.T, x collect.Experiment) schemas.Tables {
 	return load(t, r.Dir)
 }
 
-// firstRecordings are the runs of a store that have events or have none on purpose, the first of each experiment, by
-// the experiment's key.
+// firstRecordings returns, by the experiment's key, the first run of each experiment in a store that has events or has
+// none on purpose.
 func firstRecordings(t *testing.T, folder string) map[string]*example {
 	t.Helper()
 	first := map[string]*example{}
@@ -191,8 +191,7 @@ func firstRecordings(t *testing.T, folder string) map[string]*example {
 	return first
 }
 
-// expectSame compares a prediction with a recording: the peak, and its parts by category and by category and
-// module.
+// expectSame compares a prediction with a recording: the peak, and the peak by category and by category and module.
 func expectSame(t *testing.T, predicted, recorded schemas.Tables) {
 	t.Helper()
 	got, want := predicted.Report.Devices[0].PeakAllocatedBytes, recorded.Report.Devices[0].PeakAllocatedBytes
@@ -213,7 +212,7 @@ func expectSame(t *testing.T, predicted, recorded schemas.Tables) {
 	}
 }
 
-// categoriesOfModules is the peak by category and module.
+// categoriesOfModules returns the peak by category and module.
 func categoriesOfModules(t *testing.T, in schemas.Tables) map[string]int64 {
 	t.Helper()
 	b, err := grouping.BreakdownBy(in, memory.At{},
@@ -247,7 +246,7 @@ func load(t *testing.T, dir string) schemas.Tables {
 	return *tab
 }
 
-// categories is the breakdown at the peak: bytes, shared, tagged and the category's own maximum.
+// categories returns the breakdown of the peak: bytes, shared, tagged and each category's own maximum.
 func categories(t *testing.T, in schemas.Tables) map[string][4]int64 {
 	t.Helper()
 	b, err := memory.Breakdown(in, memory.At{})
@@ -261,7 +260,7 @@ func categories(t *testing.T, in schemas.Tables) map[string][4]int64 {
 	return out
 }
 
-// integers gives JSON's numbers the type that they had.
+// integers restores the integer type of numbers that were read from JSON.
 func integers(params map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range params {

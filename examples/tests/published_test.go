@@ -17,13 +17,13 @@ const (
 	sampleCount             = 32
 )
 
-// A stage is a part of a step and what memory grew by in it. Libraries' workspaces are left out: they come once, with
-// the first matrix products of a thread.
+// A stage is a part of a step, with the growth of memory in it. Libraries' workspaces are left out: they are allocated
+// once, with a thread's first matrix products.
 type stage struct {
 	method string
-	phases []string // of the step, from the first of that name on
+	phases []string // phases of the step, from the first with that name on
 	step   int64
-	kept   bool // the remaining memory at the end, instead of the highest between
+	kept   bool // measures the memory that remains at the end, instead of the highest
 	// published are the figures that the authors of Opacus' ghost clipping printed ("Enabling Fast Gradient
 	// Clipping and Ghost Clipping in Opacus", PyTorch blog, August 2024). explained is what must be added to them
 	// here, for the stated reason: the two are compared together. today is the result of today's torch and Opacus
@@ -31,12 +31,12 @@ type stage struct {
 	published, explained, today float64
 }
 
-// disagreement is how many more bytes ghost clipping's update takes today than was published.
+// disagreement is how many MiB more than published ghost clipping's update takes today.
 const disagreement = 37.5
 
 var updatePhases = []string{schemas.PhaseOptimizer, schemas.PhaseClip, schemas.PhaseAccumulate, schemas.PhaseNoise}
 
-// Forward leaves the result of the ReLU, the log-softmax and the loss.
+// After forward, the results of the ReLU, the log-softmax and the loss remain.
 const leftByForward = sampleCount*(2560+1280)*4/float64(1<<20) + 3*512/float64(1<<20)
 
 var stages = []stage{
@@ -61,7 +61,7 @@ var stages = []stage{
 	{"ghost", []string{schemas.PhaseForward}, 0, true, 0.47, 0, leftByForward},
 	{"ghost", []string{schemas.PhaseBackwardNorm}, 0, false, 63.13, 0, allGradients},
 	{"ghost", []string{schemas.PhaseBackwardGrad}, 0, false, 50, 0, firstLayer},
-	// The one disagreement: Opacus now takes here what it takes for per-sample gradients.
+	// This is the only disagreement: Opacus now allocates here as much as for per-sample gradients.
 	{"ghost", updatePhases, 0, false, 125, disagreement, allGradients + 2*firstLayer},
 	{"ghost", updatePhases, 1, false, 125, disagreement, allGradients + 2*firstLayer},
 }
@@ -101,7 +101,7 @@ func (s *stage) expect(t *testing.T, in schemas.Tables) {
 	}
 }
 
-// growth is what a stage adds to what was allocated when it began, in MiB.
+// growth returns by how many MiB a stage increases the memory allocated at its beginning.
 func (s *stage) growth(t *testing.T, in schemas.Tables) float64 {
 	t.Helper()
 	var began, highest, end *schemas.Phase

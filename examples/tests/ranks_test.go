@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Two ranks trained on two H200s, each on a card of its own (ranks.py in the store). The one that keeps 32 MiB a step
+// Two ranks trained on two H200s, each on a card of its own (ranks.py in the store). The rank that keeps 32 MiB a step
 // is named, with the category and the line, and its growth is found.
 func TestRankOnTwoGPUs(t *testing.T) {
 	const kept = 32 << 20

@@ -1,6 +1,6 @@
-"""Opens what dpsight export writes as others do: Feather files in pandas and polars, events in TensorBoard, a trace as
-JSON. Prints the numbers that they find, as one JSON document. Its interpreter has what is in
-requirements/notebooks.txt.
+"""Opens the files that dpsight export writes with other programs: Feather files with pandas and polars, event files
+with TensorBoard, and a trace as JSON. Prints, as one JSON document, the numbers that these programs read. Its
+interpreter needs the packages of requirements/notebooks.txt.
 
     read_exports.py FOLDER
 """
@@ -20,7 +20,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 
 def feather(folder: Path) -> dict[str, Any]:
-    """The highest of each column of events.arrow, and the steps' peaks; the same by both libraries."""
+    """Returns the highest value of each column of events.arrow and the peaks of steps, which both libraries must read
+    alike."""
     events = pandas.read_feather(folder / "events.arrow")
     other = polars.read_ipc(folder / "events.arrow")
     highest = {name: int(events[name].max()) for name in events.columns if name.endswith("_bytes")}
@@ -35,7 +36,7 @@ def feather(folder: Path) -> dict[str, Any]:
 
 
 def tensorboard(folder: Path) -> dict[str, Any]:
-    """Each scalar's values by step, and the pictures' sizes."""
+    """Returns each scalar's values by step, and the pictures' sizes."""
     read = EventAccumulator(str(folder), size_guidance={"scalars": 0, "images": 0})
     read.Reload()
     tags = read.Tags()
@@ -45,7 +46,7 @@ def tensorboard(folder: Path) -> dict[str, Any]:
 
 
 def trace(file: Path) -> dict[str, Any]:
-    """The highest of each counter, and how many slices of each thread there are; slices of a thread do not overlap."""
+    """Returns each counter's highest value and the number of slices of each thread, which must not overlap."""
     document = json.loads(file.read_text())
     events = document["traceEvents"]
     check_trace(document)
@@ -59,15 +60,15 @@ def trace(file: Path) -> dict[str, Any]:
             threads[names[e["pid"], e["tid"]]].append((e["ts"], e["ts"] + e["dur"]))
     for name, slices in threads.items():
         ordered = sorted(slices)
-        # Perfetto takes slices that lie in each other, and drops those that overlap in part.
+        # Perfetto accepts nested slices, and drops slices that overlap in part.
         for (_, end), (begin, later) in zip(ordered, ordered[1:], strict=False):
             assert begin >= end - 0.001 or later <= end + 0.001, f"slices of {name} overlap in part"
     return {"highest": highest, "slices": {name: len(slices) for name, slices in threads.items()}}
 
 
 def check_trace(document: dict[str, Any]) -> None:
-    """Holds a trace to the schema of the Trace Event Format: of each shape of events the one with the least time, for
-    there are hundreds of thousands."""
+    """Checks a trace against the schema of the Trace Event Format. There are hundreds of thousands of events, so only
+    the earliest of each shape is checked."""
     shapes: dict[tuple[Any, ...], dict[str, Any]] = {}
     for e in document["traceEvents"]:
         shape = (e["ph"], tuple(sorted(e)), tuple(sorted((k, type(v)) for k, v in e.get("args", {}).items())))

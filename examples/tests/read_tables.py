@@ -1,5 +1,5 @@
-"""Executes what docs/python.md says of reading a store's tables without dpsight: DuckDB, polars and pandas give every
-table with the rows and types that stand in its files, uncast. Its interpreter has what is in
+"""Runs the code in docs/python.md that reads a store's tables without dpsight: DuckDB, polars and pandas must read
+every table with the rows and types of its files, without casts. Its interpreter needs the packages of
 requirements/notebooks.txt.
 
     read_tables.py STORE
@@ -24,14 +24,14 @@ LIBRARIES = ("duckdb", "polars", "pandas")
 
 
 def snippets() -> dict[str, str]:
-    """The blocks of code that read steps.parquet, by the library that each imports."""
+    """Returns, by library, the block of code that reads steps.parquet with it."""
     blocks = re.findall(r"^```python\n(.*?)^```", DOCS.read_text(), re.DOTALL | re.MULTILINE)
     found = {name: [b for b in blocks if "steps.parquet" in b and f"import {name}\n" in b] for name in LIBRARIES}
     return {name: block for name, (block,) in found.items()}
 
 
 def plain(kind: pyarrow.DataType) -> pyarrow.DataType:
-    """Text is text, however a library keeps it."""
+    """Returns one type for all types of text, since libraries store text differently."""
     if pyarrow.types.is_dictionary(kind):
         kind = kind.value_type
     is_text = pyarrow.types.is_large_string(kind) or pyarrow.types.is_string_view(kind)

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// DuckDB, polars and pandas read every table as the documentation says, without a cast.
+// DuckDB, polars and pandas read every table in the way that the documentation shows, without a cast.
 func TestTablesAreReadByOthers(t *testing.T) {
 	testkit.Rest(t)
 	python := os.Getenv("DPSIGHT_TEST_NOTEBOOKS_PYTHON")
