@@ -10,7 +10,7 @@ import (
 type accuracyCmd struct {
 	analysis
 	Predicted []string `help:"${predicted}" placeholder:"FILE|RUN"`
-	ByDoubt   bool     `help:"Instead, print how far off predictions were, for each kind of doubt."`
+	ByDoubt   bool     `help:"Print instead how far off predictions were, for each kind of doubt."`
 }
 
 func (accuracyCmd) Help() string { return help("accuracy") }

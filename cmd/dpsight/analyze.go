@@ -11,17 +11,17 @@ type analyzeCmd struct{ analyses }
 type analyses struct {
 	Breakdown breakdownCmd `cmd:"" help:"What the allocated bytes are for, at the peak or at any moment."`
 	Timeline  timelineCmd  `cmd:"" help:"${timeline}"`
-	Phases    phasesCmd    `cmd:"" help:"Memory and time of each phase."`
+	Phases    phasesCmd    `cmd:"" help:"The memory and the time of each phase."`
 	Overhead  overheadCmd  `cmd:"" help:"How much more memory and time runs take than a baseline, by category and phase."`
 	Explain   explainCmd   `cmd:"" help:"Why one run's peak exceeds another's, and why its step is longer."`
-	Time      timeCmd      `cmd:"" help:"GPU time of each module, forward and backward."`
-	Cost      costCmd      `cmd:"" help:"What recording itself cost, and whether it lost or moved anything."`
-	Findings  findingsCmd  `cmd:"" help:"What is worth changing, and what it would save."`
+	Time      timeCmd      `cmd:"" help:"The GPU time of each module, forward and backward."`
+	Cost      costCmd      `cmd:"" help:"How much recording slowed a run, and whether it lost events or changed the peak."`
+	Findings  findingsCmd  `cmd:"" help:"What is worth changing in a script, and what the change would save."`
 	Accuracy  accuracyCmd  `cmd:"" help:"How far predictions are from measurements."`
 	Marks     marksCmd     `cmd:"" help:"What was allocated at the moments that the script marked with dpsight.mark."`
-	Ranks     ranksCmd     `cmd:"" help:"Peaks of the ranks side by side, and what the outlier holds more of."`
-	Host      hostCmd      `cmd:"" help:"Resident and page-locked memory on the host, and in which phases it grew."`
-	Ladder    ladderCmd    `cmd:"" help:"Device memory, from what NVML shows down to the categories."`
+	Ranks     ranksCmd     `cmd:"" help:"The peaks of a run's ranks, and which bytes an unusual rank has more of."`
+	Host      hostCmd      `cmd:"" help:"Resident and page-locked memory of the host, and the phases in which it grew."`
+	Ladder    ladderCmd    `cmd:"" help:"How the device memory that NVML shows divides, down to the categories."`
 }
 
 // analysis has the options and arguments that all analyses share.

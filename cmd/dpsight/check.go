@@ -23,10 +23,10 @@ type checkCmd struct {
 	Floor         string   `help:"${floor}" placeholder:"SIZE"`
 	Config        string   `help:"${config}" placeholder:"FILE"`
 	Acknowledge   []string `help:"${acknowledge}" placeholder:"NAME"`
-	Until         string   `help:"The last day on which an acknowledgement counts, in UTC." placeholder:"DATE"`
-	Why           string   `help:"Why the metric is acknowledged." placeholder:"TEXT"`
+	Until         string   `help:"With --acknowledge: the last day on which it counts, in UTC." placeholder:"DATE"`
+	Why           string   `help:"With --acknowledge: why the metric is acknowledged." placeholder:"TEXT"`
 	By            string   `help:"Who acknowledges the metric." env:"GITHUB_ACTOR,USER" placeholder:"NAME"`
-	Partial       bool     `help:"Do not fail on experiments of the baseline that have no run."`
+	Partial       bool     `help:"Do not fail if experiments of the baseline have no run."`
 	Force         bool     `help:"Let --write-baseline overwrite a file that is not a baseline."`
 	Comment       string   `help:"Also write the check as a comment for a pull request." placeholder:"FILE"`
 	JUnit         string   `name:"junit" help:"Also write the check as JUnit XML." placeholder:"FILE"`

@@ -25,8 +25,8 @@ type collectCmd struct {
 	recordFlags
 	Device         string               `predictor:"device" help:"${device}" default:"auto" placeholder:"DEVICE"`
 	GPUMemory      collect.DeviceMemory `name:"gpu-memory" help:"${collect_gpu_memory}" placeholder:"SIZE"`
-	Bare           bool                 `help:"Counters and timers only: no allocator events."`
-	SampleInterval time.Duration        `help:"Interval between NVML samples." default:"10ms" placeholder:"DURATION"`
+	Bare           bool                 `help:"Record counters and timers only, without allocator events."`
+	SampleInterval time.Duration        `help:"Time between two samples of NVML." default:"10ms" placeholder:"DURATION"`
 	Quiet          bool                 `help:"${collect_quiet}"`
 	View           bool                 `help:"${collect_view}"`
 	worldFlags

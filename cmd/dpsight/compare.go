@@ -19,7 +19,7 @@ type compareCmd struct {
 	Baseline string   `predictor:"run" help:"${compare_baseline}" placeholder:"RUN|NAME=VALUE"`
 	Over     string   `help:"${compare_over}" placeholder:"revision|date"`
 	Out      string   `short:"o" help:"With --over: folder to draw the trend into, as .png and .svg." placeholder:"DIR"`
-	Force    bool     `help:"Overwrite pictures of that name that dpsight did not draw."`
+	Force    bool     `help:"Overwrite pictures of the same name that dpsight did not draw."`
 }
 
 func (compareCmd) Help() string { return help("compare") }

@@ -12,7 +12,7 @@ type explainCmd struct {
 	Top    int      `help:"${explain_top}" default:"8" placeholder:"N"`
 	Labels []string `help:"${labels}" placeholder:"A,B"`
 	Out    string   `short:"o" help:"Folder to draw explain_waterfall into, as .png and .svg." placeholder:"DIR"`
-	Force  bool     `help:"Overwrite pictures of that name that dpsight did not draw."`
+	Force  bool     `help:"Overwrite pictures of the same name that dpsight did not draw."`
 }
 
 func (explainCmd) Help() string { return help("explain") }

@@ -11,7 +11,7 @@ type exportCmd struct {
 	Names  []string `arg:"" optional:"" name:"run" help:"${run}"`
 	Format string   `help:"What to write: ${enum}." enum:"${exports}" default:"result-json" placeholder:"FORMAT"`
 	Out    string   `short:"o" help:"${export_out}" placeholder:"FILE|DIR"`
-	Force  bool     `help:"Overwrite files that no export wrote."`
+	Force  bool     `help:"Overwrite files that dpsight export did not write."`
 }
 
 func (exportCmd) Help() string { return help("export") }

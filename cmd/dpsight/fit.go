@@ -20,7 +20,7 @@ import (
 type fitFlags struct {
 	Fit   collect.DeviceMemory `help:"${fit}" placeholder:"SIZE"`
 	Vary  string               `help:"${vary}" placeholder:"NAME=LOW..HIGH"`
-	Fresh bool                 `help:"With --vary: repeat every run, even those in the store."`
+	Fresh bool                 `help:"With --vary: repeat all runs, even those that the store has."`
 	Out   string               `short:"o" help:"${predict_out}" placeholder:"DIR"`
 }
 

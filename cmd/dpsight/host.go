@@ -9,7 +9,7 @@ import (
 type hostCmd struct {
 	analysis
 	Out   string `short:"o" help:"Folder to draw host_memory into, as .png and .svg." placeholder:"DIR"`
-	Force bool   `help:"Overwrite pictures of that name that dpsight did not draw."`
+	Force bool   `help:"Overwrite pictures of the same name that dpsight did not draw."`
 }
 
 func (hostCmd) Help() string { return help("host") }

@@ -13,7 +13,7 @@ import (
 type ingestCmd struct {
 	storeFlag
 	formatFlag
-	Again bool     `help:"Ingest again what was ingested before: rules improve, journals stay."`
+	Again bool     `help:"Ingest runs again, with the present rules, that were ingested before."`
 	Ranks bool     `help:"${ingest_ranks}"`
 	Rules string   `help:"${rules}" placeholder:"FILE"`
 	Paths []string `arg:"" name:"path" help:"${path}"`

@@ -11,11 +11,11 @@ import (
 type paperCmd struct {
 	storeFlag
 	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"${run}"`
-	Out      string   `short:"o" required:"" help:"Folder to write." placeholder:"DIR"`
+	Out      string   `short:"o" required:"" help:"Folder to write the paper's files into." placeholder:"DIR"`
 	Baseline string   `predictor:"run" help:"${baseline}" placeholder:"RUN"`
-	Steps    string   `enum:"peak,all" default:"peak" help:"Steps whose memory is drawn." placeholder:"peak|all"`
+	Steps    string   `enum:"peak,all" default:"peak" help:"Steps whose memory the figures draw." placeholder:"peak|all"`
 	Config   string   `help:"Settings of the paper (default: paper.yaml in DIR)." placeholder:"FILE"`
-	Init     bool     `help:"Only write a paper.yaml for these runs."`
+	Init     bool     `help:"Write only a paper.yaml for these runs."`
 	Force    bool     `help:"Overwrite files in the folder that dpsight did not write."`
 }
 

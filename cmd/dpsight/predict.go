@@ -24,7 +24,7 @@ type predictCmd struct {
 	Device    []string             `predictor:"profile" help:"${predict_device}" default:"h200" placeholder:"PROFILE"`
 	GPUMemory collect.DeviceMemory `name:"gpu-memory" help:"${predict_gpu_memory}" placeholder:"SIZE"`
 	Margin    *units.Percentage    `help:"${margin}" placeholder:"PERCENT"`
-	Quiet     bool                 `help:"Keep the output of experiments in their logs."`
+	Quiet     bool                 `help:"Write the output of experiments only to their logs."`
 	Seeds     int                  `help:"${seeds}" default:"1" placeholder:"N"`
 	Steps     string               `help:"${predict_steps}" default:"auto" placeholder:"N"`
 	GPUs      int                  `name:"gpus" help:"${gpus}" placeholder:"N"`

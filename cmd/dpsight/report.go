@@ -10,12 +10,12 @@ import (
 type reportCmd struct {
 	storeFlag
 	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"${run}"`
-	Out      string   `short:"o" required:"" xor:"to" help:"Folder to write." placeholder:"DIR"`
+	Out      string   `short:"o" required:"" xor:"to" help:"Folder to write the report into." placeholder:"DIR"`
 	HTML     string   `name:"html" required:"" xor:"to" help:"Write only the page: one file to mail." placeholder:"FILE"`
 	Baseline string   `predictor:"run" help:"${baseline}" placeholder:"RUN"`
 	Steps    string   `help:"${report_steps}" enum:"auto,peak,all" default:"auto" placeholder:"WHICH"`
-	Force    bool     `help:"Overwrite files in the folder that no report wrote."`
-	Quiet    bool     `help:"Print only the overhead."`
+	Force    bool     `help:"Overwrite files in the folder that dpsight report did not write."`
+	Quiet    bool     `help:"Print only the table of overhead."`
 }
 
 func (reportCmd) Help() string { return help("report") }

@@ -27,12 +27,12 @@ const (
 type cli struct {
 	Collect collectCmd `cmd:"" aliases:"run" help:"Run an experiment and record it."`
 	Predict predictCmd `cmd:"" help:"Predict an experiment's memory without a GPU: does it fit, what takes it?"`
-	Ingest  ingestCmd  `cmd:"" help:"Turn snapshots, killed runs or recorded runs into tables."`
+	Ingest  ingestCmd  `cmd:"" help:"Make the tables of snapshots, killed runs and recorded runs."`
 	Runs    runsCmd    `cmd:"" help:"List the runs of a store."`
 	Analyze analyzeCmd `cmd:"" help:"Print one analysis of one or more runs."`
-	Report  reportCmd  `cmd:"" help:"Write tables and figures of runs to a folder."`
+	Report  reportCmd  `cmd:"" help:"Write the page, tables and figures of runs into a folder."`
 	Paper   paperCmd   `cmd:"" help:"Write tables and figures for a paper, which LaTeX compiles."`
-	Compare compareCmd `cmd:"" help:"Compare runs by parameter, or two side by side."`
+	Compare compareCmd `cmd:"" help:"Compare runs by parameter, or two runs side by side."`
 	Check   checkCmd   `cmd:"" help:"Compare runs with a baseline; exit 1 if memory or time grew."`
 	Export  exportCmd  `cmd:"" help:"Write runs in another tool's format."`
 	View    viewCmd    `cmd:"" help:"Serve the page of runs, also while they are recorded."`
@@ -46,7 +46,7 @@ type cli struct {
 	Man        grammar.Man        `cmd:"" help:"Print the manual page."`
 
 	ShowVersion versionFlag `name:"version" help:"Print the version."`
-	Wide        bool        `help:"Print tables with all columns, however wide the terminal is."`
+	Wide        bool        `help:"Print tables with all columns, even if the terminal is narrower."`
 
 	analyses // dpsight breakdown means dpsight analyze breakdown
 }

@@ -18,8 +18,8 @@ type runsCmd struct {
 	Show  runsShowCmd  `cmd:"" help:"Show the details of a run."`
 	Tag   runsTagCmd   `cmd:"" help:"Add tags to runs, for --where and --columns."`
 	Untag runsUntagCmd `cmd:"" help:"Remove tags from runs."`
-	Rm    runsRmCmd    `cmd:"" help:"Remove runs, and list what names them."`
-	Du    runsDuCmd    `cmd:"" help:"Show what runs take on disk, by kind of file."`
+	Rm    runsRmCmd    `cmd:"" help:"Remove runs, and list the suites and predictions that name them."`
+	Du    runsDuCmd    `cmd:"" help:"Show how much disk space runs take, by kind of file."`
 }
 
 func (runsCmd) Help() string { return help("runs") }
@@ -60,8 +60,8 @@ func (c *runsShowCmd) Run(s *streams) error {
 // tagged has the arguments of tag and untag: runs and words.
 type tagged struct {
 	storeFlag
-	Name string   `arg:"" name:"run" predictor:"run" help:"Run, name of several, suite or store."`
-	Tags []string `arg:"" name:"tag" help:"Words of letters, digits and _.+/-"`
+	Name string   `arg:"" name:"run" predictor:"run" help:"Run, name of several runs, suite or store."`
+	Tags []string `arg:"" name:"tag" help:"Tags: words of letters, digits and _.+/-"`
 }
 
 type runsTagCmd struct{ tagged }
@@ -78,7 +78,7 @@ func (c *runsUntagCmd) Run(s *streams) error { return s.source(c.Store).Tag(c.Na
 
 type runsRmCmd struct {
 	storeFlag
-	Yes   bool     `short:"y" help:"Do not ask."`
+	Yes   bool     `short:"y" help:"Remove without asking."`
 	Names []string `arg:"" name:"run" predictor:"run" help:"Runs or suites. A name stands for all runs that have it."`
 }
 

@@ -21,7 +21,7 @@ type suiteFlags struct {
 	DryRun      bool     `help:"Print the suite's plan and run nothing."`
 	Format      string   `help:"How to print the plan: ${enum}." enum:"${formats}" default:"table" placeholder:"FORMAT"`
 	Only        []string `help:"${only}" placeholder:"K=V" sep:"none"`
-	Resume      bool     `help:"Continue the newest suite of this name in the store; finished runs are kept."`
+	Resume      bool     `help:"Continue the newest suite of this name in the store, without repeating finished runs."`
 	ResumeFrom  string   `help:"Continue the suite with this id." placeholder:"SUITE-ID"`
 	RetryFailed bool     `help:"With --resume: also repeat failed runs."`
 	Jobs        int      `help:"Experiments to run at the same time, each on its own GPU." default:"1" placeholder:"N"`

@@ -9,9 +9,9 @@ import (
 
 type timeCmd struct {
 	analysis
-	By    string `predictor:"rows" help:"Rows: module, class or role." default:"module" placeholder:"D"`
-	Depth int    `help:"The first N names of a path, as in blocks.3." placeholder:"N"`
-	Fold  bool   `help:"Show like layers as one row, as in blocks.*.attention.q."`
+	By    string `predictor:"rows" help:"What makes a row: module, class or role." default:"module" placeholder:"D"`
+	Depth int    `help:"Show only the first N names of a module's path, as in blocks.3." placeholder:"N"`
+	Fold  bool   `help:"Show equal layers as one row, as in blocks.*.attention.q."`
 	Top   int    `help:"Show the N longest rows, the others as one, \"12 others\"; 0 = all." default:"20" placeholder:"N"`
 }
 

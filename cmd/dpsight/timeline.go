@@ -16,10 +16,10 @@ const (
 
 type timelineCmd struct {
 	analysis
-	Device string `help:"Only this device, as in cuda:1 (default: all)." placeholder:"DEVICE"`
-	Step   *int64 `help:"Only the events of step N, from 0." placeholder:"N"`
-	From   *int64 `help:"First event; 0 is the state before the first." placeholder:"EVENT"`
-	To     *int64 `help:"Last event." placeholder:"EVENT"`
+	Device string `help:"Show only this device, as in cuda:1 (default: all)." placeholder:"DEVICE"`
+	Step   *int64 `help:"Show only the events of step N; steps count from 0." placeholder:"N"`
+	From   *int64 `help:"First event to show; 0 is the state before the first event." placeholder:"EVENT"`
+	To     *int64 `help:"Last event to show." placeholder:"EVENT"`
 	Points *int   `help:"${points}" placeholder:"N"`
 }
 

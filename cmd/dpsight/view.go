@@ -12,7 +12,7 @@ import (
 // serveFlags are the options for serving the page.
 type serveFlags struct {
 	Port   int  `help:"${view_port}" default:"0" placeholder:"PORT"`
-	NoOpen bool `help:"Print the address and do not open a browser."`
+	NoOpen bool `help:"Print the address without opening a browser."`
 }
 
 type viewCmd struct {
