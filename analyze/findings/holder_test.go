@@ -56,3 +56,26 @@ func TestCirclesAreOneHolder(t *testing.T) {
 		}
 	}
 }
+
+// Bytes count under the holder that the agent found for a part of them if the script's tag names the same container.
+func TestTagsAndHoldersAreOneHolder(t *testing.T) {
+	for _, c := range []struct{ path, tag, want string }{
+		{"Net.history[3]", "history", "Net.history[*]"},
+		{"Net.blocks[1].history['a'][3]", "history", "Net.blocks[*].history['a'][*]"},
+		{"global kept[3]", "global kept", "global kept[*]"},
+		{"Net.prehistory[3]", "history", ""},
+		{"Net.history[3]", "other", ""},
+	} {
+		in := schemas.Tables{Allocations: []schemas.Allocation{{AllocID: 1, RequestedBytes: 25},
+			{AllocID: 2, RequestedBytes: 17}, {AllocID: 3, RequestedBytes: 35}},
+			Holders: []schemas.Holder{{AllocID: 1, Kind: schemas.HeldByPython, Path: c.path}},
+			Owners:  []schemas.Owner{{AllocID: 2, Category: schemas.Script, Name: c.tag, Evidence: schemas.Tagged}}}
+		x := &evidence{in: &in, l: memory.NewLedger(&in, identity.Place{}),
+			holders: memory.NewHolders(&in, identity.Place{}), modules: memory.NewModuleIndex(&in, 0)}
+		f := Finding{At: &memory.Moment{Event: 1}}
+		x.line(&f, func(_ int, a *schemas.Allocation) int64 { return a.RequestedBytes })
+		if f.Holder != c.want {
+			t.Errorf("%s with tag %s: %q, want %q", c.path, c.tag, f.Holder, c.want)
+		}
+	}
+}

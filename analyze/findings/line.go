@@ -2,6 +2,7 @@ package findings
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
@@ -23,7 +24,7 @@ type part func(i int, a *schemas.Allocation) int64
 func (x *evidence) line(f *Finding, part part) {
 	f.OfBlocks = true
 	by, phases, modules := map[int64]int64{}, map[string]int64{}, map[int64]int64{}
-	holders, cycles, all := map[string]int64{}, map[string]int64{}, int64(0)
+	holders, tags, cycles, all := map[string]int64{}, map[string]int64{}, map[string]int64{}, int64(0)
 	for i, a := range x.l.Allocs {
 		bytes := part(i, a)
 		if bytes == 0 {
@@ -33,14 +34,19 @@ func (x *evidence) line(f *Finding, part part) {
 		phases[a.Phase] += bytes
 		modules[a.Module] += bytes
 		holder := x.holder(i, f.At.Event)
-		holders[holder] += bytes
-		if h := x.holders.Of(a); h != nil && h.Kind == schemas.HeldByCycle {
-			cycles[holder] += bytes
+		if h := x.holders.Of(a); h == nil {
+			tags[holder] += bytes
+		} else {
+			holders[holder] += bytes
+			if h.Kind == schemas.HeldByCycle {
+				cycles[holder] += bytes
+			}
 		}
 		if a.Line > 0 {
 			by[a.Line] += bytes
 		}
 	}
+	addTags(holders, tags)
 	f.Phase, f.Holder = mostOf(phases, all), mostOf(holders, all)
 	if sum := sumOf(cycles); sum > all-sum { // one circle is found by the names of each of its objects
 		f.Cycle, f.Holder = true, cmp.Or(f.Holder, largest(cycles, sum)[0].Name)
@@ -62,12 +68,46 @@ func (x *evidence) holder(i int, event int64) string {
 	if h := x.holders.Of(x.l.Allocs[i]); h != nil {
 		return grouping.HolderName(h)
 	}
+	return x.tag(i, event)
+}
+
+// tag returns the script's name for a block just after an event; "" if the script names none.
+func (x *evidence) tag(i int, event int64) string {
 	for _, o := range x.l.Owners[i] {
 		if o.Category == schemas.Script && o.Evidence == schemas.Tagged && o.HoldsAt(event) {
 			return o.Name
 		}
 	}
 	return ""
+}
+
+// addTags adds the bytes of blocks for which the agent found no holder, by their tags. The agent's looks for holders
+// are rarer than tags. A tag counts under the holder that it names without the entry or the class in front, as tag
+// "history" and holder "Net.history[*]", and under the largest such holder if there are several.
+func addTags(holders, tags map[string]int64) {
+	known := largest(holders, sumOf(holders))
+	for tag, bytes := range tags {
+		holder := tag
+		for _, k := range known {
+			if path := withoutEntry(k.Name); tag != "" && (path == tag || strings.HasSuffix(path, "."+tag)) {
+				holder = k.Name
+				break
+			}
+		}
+		holders[holder] += bytes
+	}
+}
+
+// withoutEntry returns the container of a holder that is an entry: "kept" of "kept['a'][*]".
+func withoutEntry(holder string) string {
+	for strings.HasSuffix(holder, "]") {
+		at := strings.LastIndexByte(holder, '[')
+		if at < 0 {
+			break
+		}
+		holder = holder[:at]
+	}
+	return holder
 }
 
 func sumOf(by map[string]int64) (sum int64) {
