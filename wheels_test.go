@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -135,6 +136,36 @@ func checkWheel(t *testing.T, path string) {
 	}
 	if slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, "sitecustomize.py") }) {
 		t.Errorf("%s would run in every process", name)
+	}
+}
+
+// TestSourcesAreComplete reports whether the source distribution has every package of the program.
+func TestSourcesAreComplete(t *testing.T) {
+	list := func(command ...string) []string {
+		t.Helper()
+		out, err := exec.Command(command[0], command[1:]...).Output()
+		if err != nil {
+			t.Fatalf("%v: %v", command, err)
+		}
+		return strings.Fields(string(out))
+	}
+	has := map[string]bool{}
+	for _, name := range list("python3", "-c",
+		"import sys; sys.path.insert(0, 'scripts'); import wheels; print(*wheels.sources(), sep='\\n')") {
+		has[path.Dir(name)] = true
+	}
+	const module = "github.com/dpsight/dpsight/"
+	n := 0
+	for _, name := range list("go", "list", "-deps", "./cmd/dpsight") {
+		if folder, ours := strings.CutPrefix(name, module); ours {
+			n++
+			if !has[folder] {
+				t.Errorf("the source distribution has no %s", folder)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("the program has no package of this module")
 	}
 }
 

@@ -261,7 +261,7 @@ def sources() -> list[str]:
     if not (ROOT / ".git").exists():
         return sorted(p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*") if p.is_file() and p.suffix != ".pyc")
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    folders = ("analyze/", "cmd/", "collect/", "ingest/", "report/", "schemas/")
+    folders = ("analyze/", "cmd/", "collect/", "ingest/", "live/", "report/", "schemas/")
     files = {"go.mod", "go.sum", "LICENSE", "README.md", "pyproject.toml", "scripts/wheels.py"}
     return sorted(
         name
