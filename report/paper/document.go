@@ -126,7 +126,7 @@ func (b *builder) private() bool {
 // sentences returns the sentences that refer to each table and figure.
 func (b *builder) sentences() string {
 	what := map[string]string{"main": "compares what each %s costs", "components": "breaks the peaks down by component",
-		"phases":  "shows which phase of a step sets the peak, and which takes the time",
+		"phases":  "shows " + phasesShow(exhibits.PhasesOf(b.paper.Last())),
 		"pivot":   "varies " + b.sweptWords(),
 		"repeats": "shows how far repeated runs lie apart", "accuracy": "holds predicted peaks beside measured ones",
 		"ablation": "shows what each change saves"}

@@ -312,7 +312,7 @@ func (b *builder) waterfallPlate() []Plate {
 	p := Plate{Name: "waterfall", data: [][]string{{"method", "category", "delta_bytes"}}}
 	f := plates.Waterfall{Baseline: b.name(base), Base: float64(*base.PeakBytes)}
 	single := map[schemas.Category][]Text{}
-	common, all := map[schemas.Category]int{}, 0
+	common, shown := map[schemas.Category]int{}, []exhibits.Entry(nil)
 	nets, outside := map[string]float64{}, []Text(nil)
 	for i := range g.Entries {
 		if e := &g.Entries[i]; e.PeakBytes != nil && len(e.Changes()) > 0 && !e.NormsOnly() {
@@ -351,10 +351,10 @@ func (b *builder) waterfallPlate() []Plate {
 			continue
 		}
 		if seen == 1 && most != "" {
-			single[most] = append(single[most], b.labels[e.Key].short())
+			single[most] = append(single[most], b.labels[e.Key].inside())
 			continue
 		}
-		f.Blocks, all = append(f.Blocks, block), all+1
+		f.Blocks, shown = append(f.Blocks, block), append(shown, *e)
 		common[most]++
 	}
 	if len(f.Blocks) == 0 {
@@ -363,16 +363,24 @@ func (b *builder) waterfallPlate() []Plate {
 	p.figure = f
 	p.Finding = plain("What each method adds to the peak.")
 	for category, n := range common {
-		if n == all && category != "" && all > 1 {
-			p.Finding = plain(categoryNames[category] + ": the largest addition of each method shown.")
+		if n < len(shown) || category == "" || n < 2 {
+			continue
 		}
+		kept := ""
+		if category == schemas.Gradients && b.paper.Freed() {
+			if kept = keptOf(shown); kept == "" {
+				continue // zero_grad may explain some of the additions
+			}
+			kept = ", " + kept + "`.grad` of the step before"
+		}
+		p.Finding = parse(categoryNames[category] + kept + ": the largest addition of each method shown.")
 	}
 	p.Caption = format("Change of the peak over "+b.baselineName()+" by component{}.", b.where())
 	p.Caption = append(p.Caption, b.kept(b.paper.Groups[len(b.paper.Groups)-1:])...)
 	for _, category := range schemas.Categories {
 		if names := single[category]; len(names) > 0 {
 			p.Caption = append(p.Caption, span{kind: words, text: " For "})
-			p.Caption = append(append(p.Caption, list(names)...), span{kind: words, text: " it is " +
+			p.Caption = append(append(p.Caption, list(names)...), span{kind: words, text: " it is the " +
 				strings.ToLower(categoryNames[category]) + " alone."})
 		}
 	}
@@ -444,17 +452,11 @@ func (b *builder) timePlate() []Plate {
 	}
 	p.figure = f
 	p.Finding = plain("Where the time of a step goes.")
-	drawn := func(e *exhibits.Entry) *float64 { // a bar's ratio; values beyond the axis have their own words
-		if slices.Contains(distant, e.Key) {
-			return nil
-		}
-		return ratioOf(e)
-	}
-	if slow, slowest, n := b.range2(drawn, none); n > 0 && b.subject() != "" {
-		p.Finding = plain(fmt.Sprintf("%s makes a step %s times as long.", b.subject(),
-			rangeWords(slow, slowest, b.ratioUnit(), false)))
+	if slower := b.slower(); slower != "" && b.subject() != "" {
+		p.Finding = plain(b.fairSubject() + " " + slower + ".")
 	}
 	p.Caption = plain("Time of a step by phase.")
+	p.addSlowed(b)
 	p.explainMark(slices.ContainsFunc(f.Bars, marked))
 	var outside []Text
 	for _, key := range distant {
@@ -576,6 +578,7 @@ func (b *builder) linesPlates() (out []Plate) {
 			p.Finding = plain("How the time of a step grows with " + what + ".")
 		}
 		p.Caption = plain("Median time of a step; numbers are the right-hand values.")
+		p.addSlowed(b)
 		p.explainMark(markedLines(p))
 		out = append(out, *p)
 	}

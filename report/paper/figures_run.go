@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/exhibits"
 	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report/plates"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -284,6 +286,11 @@ func (b *builder) ladderPlate() []Plate {
 	}
 	p.figure = f
 	p.Finding = plain("What uses the GPU's memory at each peak.")
+	if e := b.fullestDevice(g); e != nil {
+		u := b.memoryUnit()
+		p.Finding = format("On the device, {} need"+b.plural(e)+" the most: torch's cache holds {}.",
+			b.labels[e.Key].inside(), plain(pretty(number(float64(b.held(e, ladder.RungCached)), u, false))+"\u202f"+u.name))
+	}
 	p.Caption = format("Device memory in use{} when torch's allocator peaks; outside of torch by the nearest sample of "+
 		"NVML.", b.where())
 	if some {
@@ -292,6 +299,40 @@ func (b *builder) ladderPlate() []Plate {
 	}
 	p.explainMark(slices.ContainsFunc(f.Bars, marked))
 	return []Plate{p}
+}
+
+// held returns the bytes of some rungs of the device's memory at an entry's peak, or of all rungs.
+func (b *builder) held(e *exhibits.Entry, rungs ...string) (sum int64) {
+	for _, r := range b.model.Views[e.RunID].Rungs {
+		if len(rungs) == 0 || slices.Contains(rungs, r.Rung) {
+			sum += *r.Bytes
+		}
+	}
+	return sum
+}
+
+// fullestDevice returns the entry that uses the most memory on the device, if another entry has the highest allocated
+// memory and torch's cache makes the difference. Otherwise it returns nil.
+func (b *builder) fullestDevice(g *exhibits.Group) *exhibits.Entry {
+	var rivals []*exhibits.Entry
+	for i := range g.Entries {
+		if v := b.model.Views[g.Entries[i].RunID]; g.Entries[i].Rivals() && v != nil && len(v.Rungs) > 0 {
+			rivals = append(rivals, &g.Entries[i])
+		}
+	}
+	if len(rivals) < 2 {
+		return nil
+	}
+	highest := func(rungs ...string) *exhibits.Entry {
+		return slices.MaxFunc(rivals, func(x, y *exhibits.Entry) int {
+			return cmp.Compare(b.held(x, rungs...), b.held(y, rungs...))
+		})
+	}
+	most := highest()
+	if most == highest(ladder.RungAllocated) || most != highest(ladder.RungAllocated, ladder.RungCached) {
+		return nil
+	}
+	return most
 }
 
 // rungsTogether is the key of the rungs that are drawn as one.

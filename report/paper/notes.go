@@ -173,7 +173,7 @@ func (b *builder) slowed(groups []exhibits.Group) Text {
 	if many == 0 {
 		return nil
 	}
-	start := "The GPU was slowed down (" + strings.Join(schemas.ThrottleNames(reasons), ", ") + ") "
+	start := "he GPU was slowed down (" + strings.Join(schemas.ThrottleNames(reasons), ", ") + ") "
 	const mostShares = 3
 	if len(hit) == 1 {
 		timed := 0
@@ -191,9 +191,9 @@ func (b *builder) slowed(groups []exhibits.Group) Text {
 			}
 			names[share] = append(names[share], b.labels[e.Key].short())
 		}
-		var at Text
+		at := plain("T")
 		if len(groups) > 1 {
-			at = join(parse(" at "), place(&b.paper, hit[0]))
+			at = join(parse("At "), place(&b.paper, hit[0]), parse(", t"))
 		}
 		var parts []Text
 		for i, share := range shares {
@@ -211,10 +211,17 @@ func (b *builder) slowed(groups []exhibits.Group) Text {
 			parts = append(parts, join(parse(what), of))
 		}
 		if len(shares) <= mostShares {
-			return join(parse(start), list(parts), at, plain("."))
+			return join(at, parse(start), list(parts), plain("."))
 		}
 	}
-	return plain(fmt.Sprintf("%sin at least half of the timed steps of %d of %d runs (README.md).", start, many, runs))
+	return plain(fmt.Sprintf("T%sin at least half of the timed steps of %d of %d runs (README.md).", start, many, runs))
+}
+
+// addSlowed adds to the caption in which runs the GPU was slowed down.
+func (p *Plate) addSlowed(b *builder) {
+	if text := b.slowed(b.paper.Groups); len(text) > 0 {
+		p.Caption = join(p.Caption, parse(" "), text)
+	}
 }
 
 // kept says which training loops keep .grad from the previous step. It returns nil if all loops or none do.
@@ -222,7 +229,7 @@ func (b *builder) kept(groups []exhibits.Group) Text {
 	if shown := (exhibits.Paper{Groups: groups}); !shown.Freed() {
 		return nil
 	}
-	keep, all := 0, 0
+	keep, all, gone := 0, 0, false
 	for i := range groups {
 		if base := groups[i].Baseline(); base != nil && base.Kept != nil {
 			return parse(" " + upper(b.baselineName()) + " keeps `.grad` of the step before.")
@@ -234,6 +241,7 @@ func (b *builder) kept(groups []exhibits.Group) Text {
 			}
 			if all++; e.KeptGradientBytes != nil && *e.KeptGradientBytes > 0 {
 				keep++
+				gone = gone || e.Kept != nil && e.Kept.AtPeakBytes == 0
 			}
 		}
 	}
@@ -244,5 +252,9 @@ func (b *builder) kept(groups []exhibits.Group) Text {
 	if keep < all {
 		loops = "some " + loops
 	}
-	return parse(" " + upper(loops) + " keep `.grad` of the step before.")
+	until := ""
+	if gone {
+		until = ", some not until the peak"
+	}
+	return parse(" " + upper(loops) + " keep `.grad` of the step before" + until + ".")
 }

@@ -383,21 +383,38 @@ func (b *builder) mainFinding(has func(column string) bool) Text {
 			if b.singles() {
 				name = join(parse("At batch size 1, "), b.labels[best.Key].inside())
 			}
-			return format("{} cost"+b.plural(best)+" the least memory and time, {} the most.", name,
-				b.labels[worst.Key].inside())
+			start := "{} need" + b.plural(best) + " the least time"
+			if also := b.alike(&b.paper.Groups[0], best); len(also) > 0 {
+				return format(start+" and, with {}, the least allocated memory; {} need"+b.plural(worst)+
+					" the most of both.", name, list(also),
+					b.labels[worst.Key].inside())
+			}
+			return format(start+" and allocated memory, {} the most.", name, b.labels[worst.Key].inside())
 		}
 	}
 	low, high, n := b.range2(percentOf, (*exhibits.Entry).Smaller)
-	slow, slowest, m := b.range2(ratioOf, (*exhibits.Entry).Smaller)
+	slower := b.slower()
 	switch {
 	case b.subject() == "" || !has(colPercent):
-	case n > 0 && m > 0 && has(colSlowdown):
-		return plain(fmt.Sprintf("%s %s, and makes a step %s times as long.", b.fairSubject(), changed(low, high),
-			rangeWords(slow, slowest, b.ratioUnit(), false)))
+	case n > 0 && slower != "" && has(colSlowdown):
+		return plain(b.fairSubject() + " " + changed(low, high) + ", and " + slower + ".")
 	case n > 0:
 		return plain(b.fairSubject() + " " + changed(low, high) + ".")
 	}
 	return plain("What each " + strings.ToLower(b.first()) + " needs.")
+}
+
+// alike names the entries whose peaks print like an entry's. The table shows their peaks in bold too.
+func (b *builder) alike(g *exhibits.Group, of *exhibits.Entry) (names []Text) {
+	u := b.memoryUnit()
+	printed := number(float64(*of.PeakBytes), u, false)
+	for i := range g.Entries {
+		e := &g.Entries[i]
+		if e.RunID != of.RunID && e.Rivals() && e.PeakBytes != nil && number(float64(*e.PeakBytes), u, false) == printed {
+			names = append(names, b.labels[e.Key].inside())
+		}
+	}
+	return names
 }
 
 // plural returns the ending of a verb after an entry's label, since some of dpsight's labels are plural.
@@ -474,8 +491,15 @@ func (b *builder) fairSubject() string {
 	return subject
 }
 
-// none is false for every entry, so that a range leaves nothing out.
-func none(*exhibits.Entry) bool { return false }
+// slower says how many times as long private training makes a step, with the range of the entries that
+// [builder.fairSubject] speaks of. It returns "" if no step times are compared.
+func (b *builder) slower() string {
+	low, high, n := b.range2(ratioOf, (*exhibits.Entry).Smaller)
+	if n == 0 {
+		return ""
+	}
+	return "makes a step " + rangeWords(low, high, b.ratioUnit(), false) + " times as long"
+}
 
 // range2 returns the lowest and the highest value over all groups, and the number of values. It leaves out baselines,
 // methods that only compute norms, and entries for which without is true.

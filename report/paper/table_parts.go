@@ -2,6 +2,7 @@ package paper
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -189,7 +190,11 @@ func (b *builder) phasesTable() *Grid {
 		}
 		rest, step := []Cell{}, []Cell{}
 		for i := range p.Entries {
-			rest = append(rest, optional(p.Rest[i], time, missing(longest[i] < 0)))
+			left := unmeasured()
+			if longest[i] >= 0 && p.Step[i] != nil { // medians of the phases sum to the step's median or more
+				left = Cell{text: number(math.SmallestNonzeroFloat64, time, false)}
+			}
+			rest = append(rest, optional(p.Rest[i], time, left))
 			step = append(step, optional(p.Step[i], time, unmeasured()))
 		}
 		g.Lines = append(g.Lines, Line{label: plain("Rest"), cells: rest, run: "rest"}, Line{kind: ruled},
@@ -249,10 +254,17 @@ func phasesFinding(p *exhibits.Phases, highest, longest []int) Text {
 		return format("{} sets every peak.", phaseName(peak))
 	case time != "" && p.Timed:
 		return format("{} takes the most time.", phaseName(time))
-	case p.Timed && p.Sized:
-		return plain("Which phase sets the peak, and which takes the time.")
-	case p.Sized:
-		return plain("Which phase sets the peak.")
 	}
-	return plain("Which phase takes the time.")
+	return plain(upper(phasesShow(*p)) + ".")
+}
+
+// phasesShow says what a table of phases shows.
+func phasesShow(p exhibits.Phases) string {
+	switch {
+	case p.Timed && p.Sized:
+		return "which phase of a step sets the peak, and which takes the time"
+	case p.Sized:
+		return "which phase of a step sets the peak"
+	}
+	return "which phase of a step takes the time"
 }

@@ -193,12 +193,12 @@ func (b *builder) repeatsTable() *Grid {
 	}
 	b.fit(g)
 	g.Finding = plain("How sure the times are.")
-	once := func(e *exhibits.Entry) bool {
-		return !slices.ContainsFunc(entries, func(o *exhibits.Entry) bool { return o.RunID == e.RunID })
+	without := func(e *exhibits.Entry) bool {
+		return e.Smaller() || !slices.ContainsFunc(entries, func(o *exhibits.Entry) bool { return o.RunID == e.RunID })
 	}
-	if low, high, n := b.range2(ratioOf, once); n > 0 && b.subject() != "" {
-		g.Finding = plain(fmt.Sprintf("In the median, a private step takes %s times as long as a non-private one.",
-			rangeWords(low, high, ratio.unit, false)))
+	if low, high, n := b.range2(ratioOf, without); n > 0 && b.subject() != "" {
+		g.Finding = plain(b.fairSubject() + " makes a median step " + rangeWords(low, high, ratio.unit, false) +
+			" times as long.")
 	}
 	caption := fmt.Sprintf("Medians of %d runs, with the fastest and the slowest", fewest)
 	if bootstrapped {
@@ -213,6 +213,9 @@ func (b *builder) repeatsTable() *Grid {
 	}
 	if g.columnOf(share.key) >= 0 {
 		g.Caption = append(g.Caption, span{kind: words, text: " Δ: over " + b.baselineName() + "."})
+	}
+	if g.columnOf(ratio.key) >= 0 {
+		g.Caption = append(g.Caption, span{kind: words, text: " ×: ratios of medians."})
 	}
 	b.rowNotes(g, b.paper.Groups[len(b.paper.Groups)-1:], true)
 	g.legend()

@@ -172,6 +172,8 @@ func (c *Cell) tex(italic bool) string {
 		text = `{$\geq$}` + text
 	}
 	switch {
+	case c.word && italic && text != "{}":
+		text = `{\itshape ` + text[1:]
 	case c.word:
 	case c.best:
 		text = `\bfseries ` + text

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/report/paper"
 )
 
 // The rest of a step in the table of phases is that of the figure of times: what no printed phase has of it.
@@ -31,6 +33,22 @@ func TestRestIsWhatPhasesLeave(t *testing.T) {
 	}
 	if checked < 3 {
 		t.Errorf("%d of %v were looked at: %v", checked, heads, rest.cells)
+	}
+}
+
+// Medians of phases may sum to more than the step's median. The step then still has a rest, which is none that a reader
+// would see; the dash of a phase that does not exist would be wrong there.
+func TestNoRestIsNoDash(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "seq", func(m *paper.Model) {
+		restudied(m, func(i int) {
+			short := *m.Study.Runs[i].StepMS
+			short.Median *= 0.9
+			m.Study.Runs[i].StepMS = &short
+		})
+	})
+	if text := read(t, dir, "tables", "phases.txt"); !regexp.MustCompile(`(?m)^Rest( +<0\.0*1)+$`).MatchString(text) {
+		t.Error(text)
 	}
 }
 
