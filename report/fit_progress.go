@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report/table"
@@ -31,4 +32,10 @@ func FitProgress(done *predict.FitSearch, vary string, probes int) string {
 		text += ", as the store has it"
 	}
 	return fmt.Sprintf("%s (run %d of about %d)", text, len(done.Runs), probes)
+}
+
+// SlowProbe says how a search whose runs are long can end earlier.
+func SlowProbe(took time.Duration) string {
+	return fmt.Sprintf("this run took %.0f s, and the search makes several: --steps 3 ends each run after three steps",
+		took.Seconds())
 }

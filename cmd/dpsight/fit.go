@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/collect"
@@ -49,8 +50,8 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 		out = vary.Folder(c.Store)
 	}
 	search := &fit.Search[report.Probe]{Range: vary, Template: e, Given: given, Machines: machines, Fresh: c.Fresh,
-		Ours: report.FitOutputs(out), Margin: c.marginOf,
-		Plan: console.Plan,
+		Ours: report.FitOutputs(out), Margin: c.marginOf, Plan: console.Plan,
+		Slow: func(took time.Duration) { console.Println("dpsight: hint: " + report.SlowProbe(took)) },
 		Load: func(r store.Run) (report.Probe, error) { return selected.Probe(r.Dir) },
 		Run: fit.Record(context.Background(), func(r *collect.Result) error {
 			_, err := makeTables(console, r)

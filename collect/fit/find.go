@@ -37,6 +37,9 @@ type Search[A Answer] struct {
 
 	// Plan is called before a run with its number, from 0, and the likely number of runs. It may be nil.
 	Plan func(i, runs int)
+	// Slow is called after the first run of a command that takes [SlowRun] or longer though --steps could end it
+	// earlier. It may be nil.
+	Slow func(took time.Duration)
 	Run  func(collect.Experiment) (A, error)
 	Load func(store.Run) (A, error)
 	// Basis returns what a prediction depends on. If it is nil, the cell's machine tells.
@@ -44,6 +47,9 @@ type Search[A Answer] struct {
 
 	id string // id of this search: its runs are no repeats of another search's runs
 }
+
+// SlowRun is the shortest time of a run for which a search suggests to end runs after a few steps.
+const SlowRun = 20 * time.Second
 
 // A Found is one value with its answer.
 type Found[A Answer] struct {
@@ -118,7 +124,12 @@ func (s *Search[A]) probe(ctx context.Context, cell *Cell, value int64) (Found[A
 		s.id = collect.NewRunID(time.Now(), name)
 	}
 	e.Suite = &schemas.SuiteRef{ID: s.id, Name: name, Key: key, Search: true}
+	began := time.Now()
 	f.Answer, err = s.Run(e)
+	if took := time.Since(began); err == nil && took >= SlowRun && s.Slow != nil && e.Command != nil && e.Steps == "" {
+		s.Slow(took)
+		s.Slow = nil
+	}
 	return f, err
 }
 

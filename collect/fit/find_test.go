@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
@@ -380,5 +381,33 @@ func TestSearchesSayHowFarTheyAre(t *testing.T) {
 	trails, err := s.All(context.Background(), cells, func(*Cell) {}, func(*Trail[answer]) {})
 	if err != nil || len(trails) != 2 || of != cells[0].Probes()+cells[1].Probes() || told != 2+len(p.made) {
 		t.Errorf("%d trails, told %d times of %d runs, %d were made: %v", len(trails), told, of, len(p.made), err)
+	}
+}
+
+// A search whose runs are long suggests --steps once, and only where the option could end the runs earlier.
+func TestSlowRunsAreToldOnce(t *testing.T) {
+	for _, c := range []struct {
+		took  time.Duration
+		steps string
+		told  int
+	}{{SlowRun, "", 1}, {SlowRun - 1, "", 0}, {SlowRun, "3", 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &played{t: t, most: 37}
+			s := searching(p, t.TempDir(), "n=1..100")
+			s.Template.Command, s.Template.Dir, s.Template.Steps = []string{"python", "train.py", "{n}"}, t.TempDir(), c.steps
+			s.Run = func(e collect.Experiment) (answer, error) {
+				time.Sleep(c.took)
+				return p.run(e)
+			}
+			told := 0
+			s.Slow = func(took time.Duration) {
+				if told++; took != c.took {
+					t.Errorf("%s, not %s", took, c.took)
+				}
+			}
+			if find(t, s); told != c.told {
+				t.Errorf("%s with steps %q: told %d times, not %d", c.took, c.steps, told, c.told)
+			}
+		})
 	}
 }
