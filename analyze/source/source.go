@@ -79,6 +79,8 @@ func (f Files) Bindings(holder string) []schemas.Line {
 	pattern := regexp.QuoteMeta(name)
 	if i := strings.LastIndexByte(name, '.'); i >= 0 { // in its class it is of self
 		pattern = `[\w.]+` + regexp.QuoteMeta(name[i:])
+	} else if len(words) == 1 { // a tag's name, which may be an attribute of the model
+		pattern = `(?:[\w.]+\.)?` + pattern
 	}
 	function := ""
 	if words[0] == "local" && len(words) > 3 && !strings.Contains(name, ".") { // an attribute may be filled anywhere

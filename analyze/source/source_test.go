@@ -73,6 +73,8 @@ func TestBindings(t *testing.T) {
 		"local held[2] of attempt()":           "8",
 		"local x of other()":                   "",
 		"Bank.memory[*]":                       "11",
+		"memory":                               "11",
+		"encoder.memory":                       "11",
 		"global net":                           "",
 		"C++ alone":                            "",
 		"cycle of Node.x":                      "",
