@@ -36,8 +36,8 @@ func TestRowsOfMatrix(t *testing.T) {
 	}
 }
 
-// A peak's cause is the category that exceeds the baseline's by most. Without a baseline, it is the largest category
-// that not every training has.
+// A peak's cause is the category that rises most in the peak's phase, else the category that exceeds the baseline's by
+// most. Without a baseline, it is the largest category that not every training has.
 func TestCauseOfPeak(t *testing.T) {
 	s := exhibits.Step{DeviceTimeline: timeline.DeviceTimeline{Categories: []timeline.CategoryMaximum{
 		{Category: schemas.Parameters, AtPeakBytes: 90}, {Category: schemas.PerSampleGradients, AtPeakBytes: 10},
@@ -50,5 +50,14 @@ func TestCauseOfPeak(t *testing.T) {
 	}
 	if got := s.Cause(&exhibits.Entry{Cell: &compare.Cell{}}); got != schemas.ActivationGradients {
 		t.Errorf("alone: %s", got)
+	}
+	s.Rises = map[schemas.Category]int64{schemas.Parameters: 0, schemas.PerSampleGradients: -3,
+		schemas.ActivationGradients: 2}
+	if got := s.Cause(&compared); got != schemas.ActivationGradients {
+		t.Errorf("in its phase: %s", got)
+	}
+	s.Rises = map[schemas.Category]int64{schemas.ActivationGradients: -2}
+	if got := s.Cause(&compared); got != schemas.PerSampleGradients {
+		t.Errorf("none rises: %s", got)
 	}
 }

@@ -19,6 +19,9 @@ type Step struct {
 	timeline.DeviceTimeline
 	Phases []Span // in the order of events
 	Steps  []Span // the steps, if all events are covered; Phase then has the step's number
+	// Rises are the bytes that each category adds from the beginning of the peak's phase to the peak. Rises is nil if no
+	// recorded phase covers the peak.
+	Rises map[schemas.Category]int64
 }
 
 // A Span is the range of events of a phase or of a whole step.
@@ -45,6 +48,7 @@ func (r reader) step() *Step {
 		}
 	}
 	slices.SortStableFunc(step.Phases, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	step.Rises = r.rises()
 	return step
 }
 
@@ -78,6 +82,7 @@ func (r reader) whole() *Step {
 		return nil
 	}
 	slices.SortStableFunc(whole.Steps, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	whole.Rises = r.rises()
 	return whole
 }
 
@@ -94,11 +99,45 @@ func (r reader) stretch(within timeline.EventRange) *Step {
 	return &Step{DeviceTimeline: run.Devices[i]}
 }
 
-// Cause returns the category that a figure names at an entry's peak: the category that exceeds the baseline's by most.
-// If no category exceeds the baseline's, Cause returns the largest category besides parameters, optimizer state,
-// gradients and activations, or "".
+// rises returns the bytes that each category adds from the beginning of the phase with the run's peak to the peak.
+func (r reader) rises() map[schemas.Category]int64 {
+	main := r.summary.Main()
+	peak := main.At.Event
+	var phase *schemas.Phase // the shortest one with the peak
+	for k := range r.in.Phases {
+		p := &r.in.Phases[k]
+		if p.Rank == main.Rank && p.BeginSeq < peak && peak <= p.EndSeq &&
+			(phase == nil || p.EndSeq-p.BeginSeq < phase.EndSeq-phase.BeginSeq) {
+			phase = p
+		}
+	}
+	if phase == nil {
+		return nil
+	}
+	begin := r.stretch(timeline.EventRange{Device: main.Device, From: &phase.BeginSeq, To: &phase.BeginSeq})
+	if begin == nil {
+		return nil
+	}
+	rises := map[schemas.Category]int64{}
+	for _, c := range begin.Categories {
+		rises[c.Category] = c.AtPeakBytes - c.MaxBytes
+	}
+	return rises
+}
+
+// Cause returns the category that a figure names at an entry's peak: the category that rises most in the peak's phase.
+// If none rises, Cause returns the category that exceeds the baseline's by most. If none exceeds the baseline's, Cause
+// returns the largest category besides parameters, optimizer state, gradients and activations, or "".
 func (s *Step) Cause(e *Entry) (cause schemas.Category) {
 	most := int64(0)
+	for _, c := range s.Categories {
+		if rise := s.Rises[c.Category]; rise > most {
+			cause, most = c.Category, rise
+		}
+	}
+	if cause != "" {
+		return cause
+	}
 	for _, c := range e.Changes() {
 		if c.DeltaBytes > most {
 			cause, most = c.Category, c.DeltaBytes

@@ -1,6 +1,8 @@
 package plates
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -73,9 +75,24 @@ func ratio(digits int) func(v, base float64) string {
 
 // Draw draws the figure.
 func (f Time) Draw(s Style) (*Drawing, error) {
-	return drawBars(s, bars{all: f.Bars, baseline: f.Baseline, names: f.Names, colours: phases, order: PhaseKeys,
+	names := f.Names
+	if names["backward"] == "" && !f.passes() {
+		names = maps.Clone(names)
+		if names == nil {
+			names = map[string]string{}
+		}
+		names["backward"] = "Backward"
+	}
+	return drawBars(s, bars{all: f.Bars, baseline: f.Baseline, names: names, colours: phases, order: PhaseKeys, merged: "Other",
 		unit: unitOfSeconds, axis: "Time of a step",
 		change: ratio(f.Digits)})
+}
+
+// passes reports whether some bar divides its backward into passes.
+func (f Time) passes() bool {
+	return slices.ContainsFunc(f.Bars, func(b Bar) bool {
+		return slices.ContainsFunc(b.Segments, func(s Segment) bool { return s.Key == "norm_pass" || s.Key == "gradient_pass" })
+	})
 }
 
 // MostBars is the most bars in a figure. A slide has fewer. Draw leaves out further bars and names them in
@@ -90,6 +107,7 @@ type bars struct {
 	names    map[string]string
 	colours  map[string]colour
 	order    []string // order of the keys in the legend
+	merged   string   // the legend's name of all other keys; "" means "Rest"
 	unit     func(float64) unit
 	axis     string
 	line     bool // whether a dashed line marks the baseline's total
@@ -477,7 +495,7 @@ func (f *bars) entries() (out []entry) {
 	for _, g := range f.groups {
 		for _, b := range g.rows {
 			if f.rest(b)*f.scale >= slightest {
-				return append(out, entry{"Rest", minor})
+				return append(out, entry{cmp.Or(f.merged, "Rest"), minor})
 			}
 		}
 	}

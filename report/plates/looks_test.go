@@ -453,3 +453,20 @@ func TestWaterfallMergesEqualBlocks(t *testing.T) {
 		}
 	}
 }
+
+// The legend says that a backward is in one pass only beside backwards in several. Its minor segment is not called Rest,
+// since the table of phases has a row Rest of other parts.
+func TestLegendOfTime(t *testing.T) {
+	one := Bar{Label: "a", Segments: []Segment{{"forward", 1}, {"backward", 2}, {"zero_grad", 1}}}
+	two := Bar{Label: "b", Segments: []Segment{{"forward", 1}, {"norm_pass", 2}, {"gradient_pass", 2}}}
+	for _, c := range []struct {
+		bars        []Bar
+		has, hasNot string
+	}{{[]Bar{one}, "Backward", "Backward, in one pass"}, {[]Bar{one, two}, "Backward, in one pass", "Backward"},
+		{[]Bar{one}, "Other", "Rest"}} {
+		all := texts(drawn(t, Time{Bars: c.bars}, Column))
+		if !slices.Contains(all, c.has) || slices.Contains(all, c.hasNot) {
+			t.Errorf("%q with %q, or without %q", all, c.hasNot, c.has)
+		}
+	}
+}
