@@ -109,10 +109,10 @@ func phasesOf(e *Entry) (names []string) {
 		identity.SortedKeys(e.PhaseTimes)))))
 }
 
-// worth reports whether a phase family gets a row: readers expect it, or it sets some entry's peak, or it takes at
-// least a hundredth of a step.
+// worth reports whether a phase family gets a row: readers expect it, as figures of a step name it, or it sets some
+// entry's peak, or it takes at least a hundredth of a step.
 func (p *Phases) worth(family string) bool {
-	if slices.Contains(order, family) && family != schemas.PhaseAccumulate {
+	if slices.Contains(order, family) {
 		return true
 	}
 	for _, e := range p.Entries {

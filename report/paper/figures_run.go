@@ -191,10 +191,15 @@ func (b *builder) rolesPlate() []Plate {
 	p.figure = f
 	p.Finding = plain("Which modules and operations hold the peak.")
 	if largest := m.Largest(); largest.Role != "" && largest.Op != "" && largest.Op != grouping.NotAnActivation {
-		p.Finding = plain(fmt.Sprintf("%s, %s: the largest part of the peak.", roleName(largest.Role), opName(largest.Op)))
+		share := 100 * float64(largest.Bytes) / float64(m.Peak)
+		p.Finding = plain(fmt.Sprintf("%s, %s: the largest part, %s\u202f%% of the peak.", roleName(largest.Role),
+			opName(largest.Op), pretty(number(share, percent, false))))
 	}
 	p.Caption = format("Allocated memory ("+f.Unit()+") at the peak of {}{} by the module's role and the operation "+
 		"that keeps it for backward.", b.labels[e.Key].inside(), b.where())
+	if slices.Contains(m.Rows, "loss") {
+		p.Caption = append(p.Caption, span{kind: words, text: " Loss: operations in no module."})
+	}
 	return []Plate{p}
 }
 
@@ -215,7 +220,7 @@ func opName(op string) string {
 	case op == "":
 		return "Rest"
 	case op == grouping.NotAnActivation:
-		return upper(op)
+		return "Other than activations"
 	case strings.HasPrefix(op, "ScaledDotProduct"):
 		return "SDPA"
 	}

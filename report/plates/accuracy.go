@@ -85,7 +85,7 @@ func (f Accuracy) Draw(s Style) (*Drawing, error) {
 	limits := box{a.box.x0 + 1, a.box.y0 - 1, s.Width, a.box.y1 - 1}
 	for i, p := range points[:min(len(points), farNames)] {
 		name := Short(p.Label) + " " + percent(p.Predicted, p.Measured)
-		if off(p) > farOff && !d.nameBeside(limits, []string{name}, marks[i], right, marks) {
+		if off(p) > farOff && !d.nameBeside(limits, []string{name}, marks[i], right, marks, nil) {
 			d.LeftOut = append(d.LeftOut, p.Label)
 		}
 	}

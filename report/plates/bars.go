@@ -65,7 +65,7 @@ func (f Breakdown) Draw(s Style) (*Drawing, error) {
 	return drawBars(s, bars{all: f.Bars, baseline: f.Baseline, capacity: f.Capacity, names: f.Names,
 		colours: categories, order: categoryKeys,
 		unit: unitOfBytes, axis: "Allocated at the peak", line: true,
-		change: percent, brief: wholePercent})
+		change: percent})
 }
 
 // ratio returns a function that formats how many times the base a value is.
@@ -112,7 +112,6 @@ type bars struct {
 	axis     string
 	line     bool // whether a dashed line marks the baseline's total
 	change   func(v, base float64) string
-	brief    func(v, base float64) string // a shorter form if change has no room; nil for none
 
 	d      *Drawing
 	of     unit
@@ -267,10 +266,7 @@ func (f *bars) layout(rows []string) {
 	gap := 1.2 * s.Label
 	panel := (s.Width - f.left - float64(across-1)*gap) / float64(across)
 	f.tellApart()
-	const mostOfPanel = 0.5 // share of a panel for the texts after the bars
-	if f.endWidth(true) > mostOfPanel*panel && f.brief != nil {
-		f.change = f.brief
-	}
+	const mostOfPanel = 0.4 // share of a panel for the texts after the bars
 	f.changes = f.endWidth(true) <= mostOfPanel*panel
 	f.scale = (panel - f.endWidth(f.changes)) / f.most
 	f.keep()
@@ -531,6 +527,9 @@ func (f *bars) panel(g group, rows []string, named bool) {
 	}
 }
 
+// clear is the least distance between a text and the dashed line.
+const clear = 1.5
+
 // dashedLine marks the baseline's total, with gaps at texts. A margin in the page's colour separates the line from dark
 // bars.
 func (f *bars) dashedLine(x float64, rows int) {
@@ -547,7 +546,7 @@ func (f *bars) dashedLine(x float64, rows int) {
 	half := min(0.6*d.style.Label, step/2) // half of a line of text
 	for i := range rows {
 		middle := a.box.y0 + (float64(i)+0.5)*step
-		if d.covers(box{x - 0.5, middle - half, x + 0.5, middle + half}) {
+		if d.covers(box{x - clear, middle - half, x + clear, middle + half}) {
 			draw(middle - half)
 			from = middle + half
 		}
@@ -597,16 +596,16 @@ func (f *bars) bar(g group, b Bar, y float64, named map[string]bool) {
 		total.dx = 7
 	}
 	tip := point{x(at), y}
-	if base := x(g.base); f.line && base > tip.x && base < tip.x+total.dx+wide(total) {
+	if base := x(g.base); f.line && base > tip.x && base < tip.x+total.dx+wide(total)+clear {
 		tip.x = base // beyond the dashed line
 	}
-	d.beside(total, tip)
+	d.besideOver(total, tip)
 	change.dx = total.dx + wide(total) + 2
 	change.dy += (total.size - change.size) * capital / 2 // both texts on one baseline
 	c := change
 	c.dy += c.size * capital / 2
 	if change.text != "" && d.free(c, tip) {
-		d.beside(change, tip)
+		d.besideOver(change, tip)
 	}
 }
 

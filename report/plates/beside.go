@@ -1,10 +1,14 @@
 package plates
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // nameBeside writes lines of text near the box around, at the first of several places within limits where the text
-// covers no other text, mark or piece of a line. It reports whether there was such a place.
-func (d *Drawing) nameBeside(limits box, lines []string, around box, line []point, marks []box) bool {
+// covers no other text, mark or piece of a line. The text must be nearer to around than to each of others. nameBeside
+// reports whether there was such a place.
+func (d *Drawing) nameBeside(limits box, lines []string, around box, line []point, marks []box, others []point) bool {
 	size := d.style.Value
 	height := 1.1 * size * float64(len(lines))
 	width := 0.0
@@ -23,16 +27,28 @@ func (d *Drawing) nameBeside(limits box, lines []string, around box, line []poin
 			b := box{at.x, at.y, at.x + width, at.y + height}
 			near := b.x0 < around.x1+2*off && b.x1 > around.x0-2*off
 			if !near || !b.within(limits) || crosses(b, line) || d.covers(b) ||
-				slices.ContainsFunc(marks, func(m box) bool { return m.overlaps(b) }) {
+				slices.ContainsFunc(marks, func(m box) bool { return m.overlaps(b) }) || !nearer(b, around, others) {
 				continue
 			}
 			for i, text := range lines {
-				d.write(d.val(text), point{at.x, at.y + 1.1*size*float64(i) + ascent*size})
+				d.over(d.val(text), point{at.x, at.y + 1.1*size*float64(i) + ascent*size})
 			}
 			return true
 		}
 	}
 	return false
+}
+
+// nearer reports whether a text is so much nearer to around than to other points that its place says whose name it is.
+func nearer(b, around box, others []point) bool {
+	const by = 1
+	own := b.from(around)
+	return !slices.ContainsFunc(others, func(p point) bool { return b.from(box{p.x, p.y, p.x, p.y}) < own+by })
+}
+
+// from returns the distance between two boxes.
+func (b box) from(o box) float64 {
+	return math.Hypot(max(0, b.x0-o.x1, o.x0-b.x1), max(0, b.y0-o.y1, o.y0-b.y1))
 }
 
 // crosses reports whether the box around a piece of a line touches a box.

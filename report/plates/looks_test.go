@@ -454,8 +454,8 @@ func TestWaterfallMergesEqualBlocks(t *testing.T) {
 	}
 }
 
-// The legend says that a backward is in one pass only beside backwards in several. Its minor segment is not called Rest,
-// since the table of phases has a row Rest of other parts.
+// The legend says that a backward is in one pass only beside backwards in several. Its minor segment is not called
+// Rest, since the table of phases has a row Rest of other parts.
 func TestLegendOfTime(t *testing.T) {
 	one := Bar{Label: "a", Segments: []Segment{{"forward", 1}, {"backward", 2}, {"zero_grad", 1}}}
 	two := Bar{Label: "b", Segments: []Segment{{"forward", 1}, {"norm_pass", 2}, {"gradient_pass", 2}}}

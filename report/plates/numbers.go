@@ -74,9 +74,6 @@ func percent(v, base float64) string {
 	return signed(p, 1) + "\u2009%"
 }
 
-// wholePercent formats a change in per cent without decimals.
-func wholePercent(v, base float64) string { return signed((v/base-1)*100, 0) + "\u2009%" }
-
 // ticks returns round values from low to high: at least two ticks, and at most most steps between them.
 func ticks(low, high float64, most int) (out []tick) {
 	if !(high > low) {

@@ -221,6 +221,23 @@ func (d *Drawing) beside(l label, p point) {
 	d.write(l, p)
 }
 
+// besideOver is beside on a ground in the page's colour.
+func (d *Drawing) besideOver(l label, p point) {
+	l.dy += l.size * capital / 2
+	d.over(l, p)
+}
+
+// over writes a label on a ground in the page's colour, so that no line of a grid runs through its letters.
+func (d *Drawing) over(l label, p point) {
+	if l.text == "" {
+		return
+	}
+	const margin = 0.7
+	b := l.boxAt(p)
+	d.rect(box{max(b.x0-margin, 0), b.y0, min(b.x1+margin, d.style.Width), b.y1}, page, false)
+	d.write(l, p)
+}
+
 // wide returns the largest width that a label may take in a document.
 func wide(l label) float64 { return measure(l.text, l.size, l.bold) * slack }
 

@@ -330,8 +330,12 @@ func (p *tradeoffPanel) fit() {
 			lowest = min(lowest, t.y)
 		}
 	}
-	if p.axes.y0 < 0 && lowest-p.axes.y0 < 0.25*tall && lowest < 0.25*tall { // room below the front
-		p.axes.y0 = lowest - 0.25*tall
+	below := 0.13 // share of the height for the names below the front
+	if p.axes.y0 < 0 {
+		below = 0.25
+	}
+	if lowest-p.axes.y0 < below*tall && lowest < below*tall {
+		p.axes.y0 = lowest - below*tall
 	}
 }
 
@@ -377,21 +381,34 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 	}
 	for _, t := range p.spots {
 		if t.outside {
-			p.arrow(d, t, in)
+			p.arrow(d, t, in, stair, marks)
 		}
 	}
-	unnamed := p.clusters(in, 4*radius)
-	for _, clear := range []bool{true, false} { // first names that can stand clear of other points
-		unnamed = slices.DeleteFunc(unnamed, func(c []spot) bool { return p.nameCluster(d, c, stair, marks, in, clear) })
-	}
-	for _, c := range unnamed {
-		for _, t := range c {
-			d.LeftOut = append(d.LeftOut, t.label)
+	// At best, only points whose markers overlap share a name, and each name stands clear of other points.
+	before := len(d.items)
+	for _, near := range []float64{2 * radius, 4 * radius} {
+		if unnamed := p.nameAll(d, p.clusters(in, near), stair, marks, in, true); len(unnamed) == 0 {
+			return
+		} else if near == 2*radius {
+			d.items = d.items[:before]
+		} else {
+			for _, c := range p.nameAll(d, unnamed, stair, marks, in, false) {
+				for _, t := range c {
+					d.LeftOut = append(d.LeftOut, t.label)
+				}
+			}
 		}
 	}
 }
 
-// clusters groups the named points that are closer together than two markers. Names of points on the front come first.
+// nameAll names clusters, and returns those that have no place.
+func (p *tradeoffPanel) nameAll(d *Drawing, all [][]spot, stair []point, marks []box, in func(x, y float64) point,
+	clear bool) [][]spot {
+	return slices.DeleteFunc(all, func(c []spot) bool { return p.nameCluster(d, c, stair, marks, in, clear) })
+}
+
+// clusters groups the named points that are nearer to each other than near, each cluster in the order of time. Clusters
+// with points on the front come first.
 func (p *tradeoffPanel) clusters(in func(x, y float64) point, near float64) (out [][]spot) {
 	many := len(p.spots) > MostNamed
 	spots := slices.Clone(p.spots)
@@ -421,11 +438,14 @@ func (p *tradeoffPanel) clusters(in func(x, y float64) point, near float64) (out
 			out[i] = append(out[i], t)
 		}
 	}
+	for _, c := range out {
+		slices.SortStableFunc(c, func(a, b spot) int { return cmp.Compare(a.x, b.x) })
+	}
 	return out
 }
 
 // nameCluster writes the names of points that lie together, in as few lines as find a place where they cover nothing.
-// If clear, they must also stay nearer to their own points than to others.
+// If clear, they must also be nearer to their own points than to others.
 func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks []box,
 	in func(x, y float64) point, clear bool) bool {
 	var names []string
@@ -435,14 +455,10 @@ func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks [
 		at := in(t.x, t.y)
 		around = box{min(around.x0, at.x), min(around.y0, at.y), max(around.x1, at.x), max(around.y1, at.y)}
 	}
-	if clear {
-		marks = slices.Clone(marks)
-		for _, t := range p.spots {
-			if !t.outside && !slices.Contains(names, t.label) {
-				const high, across = 9, 3 // distances around a point
-				at := in(t.x, t.y)
-				marks = append(marks, box{at.x - across, at.y - high, at.x + across, at.y + high})
-			}
+	var others []point
+	for _, t := range p.spots {
+		if clear && !t.outside && !slices.Contains(names, t.label) {
+			others = append(others, in(t.x, t.y))
 		}
 	}
 	for lines := 1; lines <= len(names); lines++ {
@@ -453,7 +469,7 @@ func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks [
 		for i := range text[:len(text)-1] {
 			text[i] += ","
 		}
-		if d.nameBeside(p.limits(d), text, around, stair, marks) {
+		if d.nameBeside(p.limits(d), text, around, stair, marks, others) {
 			return true
 		}
 	}
@@ -466,8 +482,10 @@ func (p *tradeoffPanel) limits(d *Drawing) box {
 	return box{a.x0 + 1, a.y0 - 1, a.x1 + hair, a.y1}
 }
 
-// arrow draws an arrow toward a point beyond the axes, with the point's name.
-func (p *tradeoffPanel) arrow(d *Drawing, t spot, in func(x, y float64) point) {
+// arrow draws an arrow toward a point beyond the axes, with the point's name. Only the arrow to a point on the front has
+// the front's colour.
+func (p *tradeoffPanel) arrow(d *Drawing, t spot, in func(x, y float64) point, stair []point, marks []box) {
+	colour := t.shown().colour
 	a := p.axes.box
 	tip := in(t.x, t.y)
 	at := point{tip.x, tip.y}
@@ -488,11 +506,11 @@ func (p *tradeoffPanel) arrow(d *Drawing, t spot, in func(x, y float64) point) {
 	}
 	dx, dy = dx/length, dy/length
 	from := point{at.x - 12*dx, at.y - 12*dy}
-	d.line(accent, 0.7, from, point{at.x - 2.5*dx, at.y - 2.5*dy})
+	d.line(colour, 0.7, from, point{at.x - 2.5*dx, at.y - 2.5*dy})
 	foot := point{at.x - 4*dx, at.y - 4*dy}
-	d.polygon(accent, at, point{foot.x - 1.7*dy, foot.y + 1.7*dx}, point{foot.x + 1.7*dy, foot.y - 1.7*dx})
+	d.polygon(colour, at, point{foot.x - 1.7*dy, foot.y + 1.7*dx}, point{foot.x + 1.7*dy, foot.y - 1.7*dx})
 	around := box{min(from.x, at.x), min(from.y, at.y), max(from.x, at.x), max(from.y, at.y)}
-	if !d.nameBeside(p.limits(d), []string{t.label}, around, nil, nil) {
+	if !d.nameBeside(p.limits(d), []string{t.label}, around, stair, marks, nil) {
 		d.LeftOut = append(d.LeftOut, t.label)
 	}
 }

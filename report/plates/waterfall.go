@@ -287,5 +287,5 @@ func (f Waterfall) row(d *Drawing, r fall, at float64, of unit, more bool) {
 		step := a.box.height() / (a.y0 - a.y1)
 		d.line(soft, 0.3, point{a.x(r.to / of.size), y + half}, point{a.x(r.to / of.size), y + step - half})
 	}
-	d.beside(r.value(d), point{x1, y})
+	d.besideOver(r.value(d), point{x1, y})
 }
