@@ -83,16 +83,14 @@ func (f Time) Draw(s Style) (*Drawing, error) {
 		}
 		names["backward"] = "Backward"
 	}
-	return drawBars(s, bars{all: f.Bars, baseline: f.Baseline, names: names, colours: phases, order: PhaseKeys, merged: "Other",
-		unit: unitOfSeconds, axis: "Time of a step",
-		change: ratio(f.Digits)})
+	return drawBars(s, bars{all: f.Bars, baseline: f.Baseline, names: names, colours: phases, order: PhaseKeys,
+		merged: "Other", unit: unitOfSeconds, axis: "Time of a step", change: ratio(f.Digits)})
 }
 
 // passes reports whether some bar divides its backward into passes.
 func (f Time) passes() bool {
-	return slices.ContainsFunc(f.Bars, func(b Bar) bool {
-		return slices.ContainsFunc(b.Segments, func(s Segment) bool { return s.Key == "norm_pass" || s.Key == "gradient_pass" })
-	})
+	pass := func(s Segment) bool { return s.Key == "norm_pass" || s.Key == "gradient_pass" }
+	return slices.ContainsFunc(f.Bars, func(b Bar) bool { return slices.ContainsFunc(b.Segments, pass) })
 }
 
 // MostBars is the most bars in a figure. A slide has fewer. Draw leaves out further bars and names them in

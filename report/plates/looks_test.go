@@ -470,3 +470,70 @@ func TestLegendOfTime(t *testing.T) {
 		}
 	}
 }
+
+// No line of a grid runs through a text.
+func TestTextsHaveAGround(t *testing.T) {
+	seen := 0
+	for name, f := range everything() {
+		d := drawn(t, f, Column)
+		for g, line := range d.items {
+			if line.stroke == nil || *line.stroke != grid || !line.drawn || len(line.points) != 2 {
+				continue
+			}
+			at := box{line.points[0].x, line.points[1].y, line.points[1].x + hair, line.points[0].y}
+			if at.y0 == at.y1 {
+				at.y0 -= hair
+			}
+			for k := g; k < len(d.items); k++ {
+				l := d.items[k].label
+				if l == nil || d.items[k].drawn || !l.box.overlaps(box{at.x0 - hair, at.y0 - hair, at.x1 + hair, at.y1 + hair}) {
+					continue
+				}
+				seen++
+				if !slices.ContainsFunc(d.items[g:k], func(i item) bool {
+					return i.fill != nil && len(i.points) == 4 && i.points[0].x <= max(l.box.x0, at.x0) &&
+						i.points[2].x >= min(l.box.x1, at.x1)-hair && i.points[0].y <= max(l.box.y0, at.y0)+hair &&
+						i.points[2].y >= min(l.box.y1, at.y1)-hair
+				}) {
+					t.Errorf("%s: a line of the grid at %.1f crosses %q at %.1f", name, at, l.text, l.box)
+				}
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no text lies on a grid")
+	}
+}
+
+// A name is nearest to its own point, also close to the axis. Only points whose markers overlap share one, and the
+// arrow to a point that is not on the front has another colour.
+func TestNamesStandAtTheirPoints(t *testing.T) {
+	points := []Point{{Label: "Base", Time: 1, Peak: gib, Base: true},
+		{Label: "Per-sample", Time: 1.14, Peak: 1.025 * gib}, {Label: "Tiled", Time: 1.95, Peak: 1.029 * gib}, {Label: "Ghost", Time: 6.1, Peak: 1.29 * gib},
+		{Label: "Fast", Time: 5.6, Peak: 1.28 * gib}, {Label: "Loop", Time: 40, Peak: gib / 2, Base: true}}
+	d := drawn(t, Tradeoff{[]TradeoffPanel{{Points: points}}, "Base"}, Column)
+	a := d.panels[0]
+	named := 0
+	for _, i := range d.items {
+		if i.fill != nil && *i.fill == accent && len(i.points) == 3 && i.points[0].x > a.box.x1-1 {
+			t.Error("the arrow to the loop has the front's colour")
+		}
+		own := slices.IndexFunc(points, func(p Point) bool { return i.label != nil && p.Label == i.label.text })
+		if own < 0 || points[own].Base {
+			continue
+		}
+		named++
+		from := func(p Point) float64 {
+			x, y := a.x((p.Time-1)*100), a.y((p.Peak/gib-1)*100)
+			return i.label.box.from(box{x, y, x, y})
+		}
+		for k, p := range points {
+			if k != own && !p.Base && from(p) <= from(points[own]) {
+				t.Errorf("%s's name is nearer to %s", points[own].Label, p.Label)
+			}
+		}
+	}
+	if named != 4 {
+		t.Errorf("%d of 4 points have names of their own: %q", named, texts(d))
+	}
+}

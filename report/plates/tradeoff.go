@@ -384,19 +384,22 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 			p.arrow(d, t, in, stair, marks)
 		}
 	}
-	// At best, only points whose markers overlap share a name, and each name stands clear of other points.
+	// At best, only points whose markers overlap share a name. Points up to two markers apart do so if their names would
+	// not stand clear of other points.
 	before := len(d.items)
-	for _, near := range []float64{2 * radius, 4 * radius} {
-		if unnamed := p.nameAll(d, p.clusters(in, near), stair, marks, in, true); len(unnamed) == 0 {
-			return
-		} else if near == 2*radius {
-			d.items = d.items[:before]
-		} else {
-			for _, c := range p.nameAll(d, unnamed, stair, marks, in, false) {
+	for _, near := range []float64{2, 3.5, 4} {
+		d.items = d.items[:before]
+		unnamed := p.nameAll(d, p.clusters(in, near*radius), stair, marks, in, true)
+		if len(unnamed) > 0 && near == 4 {
+			unnamed = p.nameAll(d, unnamed, stair, marks, in, false)
+			for _, c := range unnamed {
 				for _, t := range c {
 					d.LeftOut = append(d.LeftOut, t.label)
 				}
 			}
+		}
+		if len(unnamed) == 0 {
+			return
 		}
 	}
 }
@@ -482,8 +485,8 @@ func (p *tradeoffPanel) limits(d *Drawing) box {
 	return box{a.x0 + 1, a.y0 - 1, a.x1 + hair, a.y1}
 }
 
-// arrow draws an arrow toward a point beyond the axes, with the point's name. Only the arrow to a point on the front has
-// the front's colour.
+// arrow draws an arrow toward a point beyond the axes, with the point's name. Only the arrow to a point on the front
+// has the front's colour.
 func (p *tradeoffPanel) arrow(d *Drawing, t spot, in func(x, y float64) point, stair []point, marks []box) {
 	colour := t.shown().colour
 	a := p.axes.box
