@@ -195,8 +195,8 @@ func (b *builder) rolesPlate() []Plate {
 		p.Finding = plain(fmt.Sprintf("%s, %s: the largest part, %s\u202f%% of the peak.", roleName(largest.Role),
 			opName(largest.Op), pretty(number(share, percent, false))))
 	}
-	p.Caption = format("Allocated memory ("+f.Unit()+") at the peak of {}{} by the module's role and, of activations, the "+
-		"operation that keeps them for backward.", b.labels[e.Key].inside(), b.where())
+	p.Caption = format("Allocated memory ("+f.Unit()+") at the peak of {}{} by the module's role and, of activations, "+
+		"the operation that keeps them for backward.", b.labels[e.Key].inside(), b.where())
 	if slices.Contains(m.Rows, "loss") {
 		p.Caption = append(p.Caption, span{kind: words, text: " Loss: operations in no module."})
 	}

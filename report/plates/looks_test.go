@@ -480,10 +480,7 @@ func TestTextsHaveAGround(t *testing.T) {
 			if line.stroke == nil || *line.stroke != grid || !line.drawn || len(line.points) != 2 {
 				continue
 			}
-			at := box{line.points[0].x, line.points[1].y, line.points[1].x + hair, line.points[0].y}
-			if at.y0 == at.y1 {
-				at.y0 -= hair
-			}
+			at := box{line.points[0].x, line.points[0].y, line.points[1].x, line.points[1].y}
 			for k := g; k < len(d.items); k++ {
 				l := d.items[k].label
 				if l == nil || d.items[k].drawn || !l.box.overlaps(box{at.x0 - hair, at.y0 - hair, at.x1 + hair, at.y1 + hair}) {
@@ -509,7 +506,8 @@ func TestTextsHaveAGround(t *testing.T) {
 // arrow to a point that is not on the front has another colour.
 func TestNamesStandAtTheirPoints(t *testing.T) {
 	points := []Point{{Label: "Base", Time: 1, Peak: gib, Base: true},
-		{Label: "Per-sample", Time: 1.14, Peak: 1.025 * gib}, {Label: "Tiled", Time: 1.95, Peak: 1.029 * gib}, {Label: "Ghost", Time: 6.1, Peak: 1.29 * gib},
+		{Label: "Per-sample", Time: 1.14, Peak: 1.025 * gib}, {Label: "Tiled", Time: 1.95, Peak: 1.029 * gib},
+		{Label: "Ghost", Time: 6.1, Peak: 1.29 * gib},
 		{Label: "Fast", Time: 5.6, Peak: 1.28 * gib}, {Label: "Loop", Time: 40, Peak: gib / 2, Base: true}}
 	d := drawn(t, Tradeoff{[]TradeoffPanel{{Points: points}}, "Base"}, Column)
 	a := d.panels[0]
