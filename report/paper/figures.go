@@ -476,6 +476,7 @@ func (b *builder) tradeoffPlate() []Plate {
 	p := Plate{Name: "tradeoff", data: [][]string{{"method", "setting", "step_s", "low_s", "high_s", "peak_bytes"}}}
 	f := plates.Tradeoff{Baseline: b.baseLabel()}
 	var front []Text
+	equal := true // all panels have the same front
 	for i := range b.paper.Groups {
 		g := &b.paper.Groups[i]
 		panel := plates.TradeoffPanel{Title: b.placeName(g)}
@@ -500,23 +501,33 @@ func (b *builder) tradeoffPlate() []Plate {
 		if f.Baseline != "" && !b.private() {
 			least++ // the main table already compares two settings of one training
 		}
-		if len(panel.Points) >= least {
-			f.Panels = append(f.Panels, panel)
+		if len(panel.Points) < least {
+			continue
 		}
+		before := front
 		front = nil
 		if b.private() {
 			for _, e := range g.Front() {
 				front = append(front, b.labels[e.Key].short())
 			}
 		}
+		equal = equal && (len(f.Panels) == 0 || list(before).text() == list(front).text())
+		f.Panels = append(f.Panels, panel)
 	}
 	if len(f.Panels) == 0 {
 		return nil
 	}
 	p.figure = f
 	p.Finding = plain("Peak memory against the time of a step.")
-	if len(b.paper.Groups) == 1 && len(front) > 0 && len(front) <= 4 {
-		p.Finding = format("On the Pareto front"+map[bool]string{true: " at batch size 1"}[b.singles()]+": {}.", list(front))
+	if equal && len(front) > 0 && len(front) <= 4 {
+		where := map[bool]string{true: " at batch size 1"}[b.singles()]
+		if len(f.Panels) > 1 {
+			where += " in every setting"
+		}
+		p.Finding = format("On the Pareto front"+where+": {}.", list(front))
+		if len(front) == 1 {
+			p.Finding = format("On the Pareto front"+where+": only {}.", front[0])
+		}
 	}
 	p.Caption = plain("Time of a step and peak memory.")
 	if f.Baseline != "" {
@@ -567,6 +578,7 @@ func (b *builder) linesPlates() (out []Plate) {
 		default:
 			p.Finding = plain("Peak memory by " + what + ".")
 		}
+		b.growth(p, map[bool]string{true: "the overhead in memory", false: "the peak"}[b.comparedAny()])
 		p.Caption = plain(caption + "; numbers are the right-hand values.")
 		p.explainMark(markedLines(p))
 		out = append(out, *p)
@@ -577,12 +589,46 @@ func (b *builder) linesPlates() (out []Plate) {
 		if rising(p) {
 			p.Finding = plain("How the time of a step grows with " + what + ".")
 		}
+		b.growth(p, "the time of a step")
 		p.Caption = plain("Median time of a step; numbers are the right-hand values.")
 		p.addSlowed(b)
 		p.explainMark(markedLines(p))
 		out = append(out, *p)
 	}
 	return out
+}
+
+// growth makes it a figure's finding which line grows by the largest factor between the last two values of the swept
+// parameter, if the figure has one panel with two lines or more, and all lines rise. what is what the lines show.
+func (b *builder) growth(p *Plate, what string) {
+	f, _ := p.figure.(plates.Lines)
+	if len(f.Panels) != 1 || len(f.Panels[0].Series) < 2 || f.Panels[0].Names != nil || !rising(p) {
+		return
+	}
+	panel := f.Panels[0]
+	last := len(panel.At) - 1
+	u := unit{size: 1, digits: 1}
+	var most, next float64
+	name := ""
+	for _, s := range panel.Series {
+		if s.States[last] != plates.Measured || s.States[last-1] != plates.Measured || s.Values[last-1] <= 0 {
+			return
+		}
+		switch by := s.Values[last] / s.Values[last-1]; {
+		case strings.HasSuffix(s.Label, plates.Mark):
+		case by > most:
+			most, next, name = by, most, s.Label
+		default:
+			next = max(next, by)
+		}
+	}
+	if name == "" || number(most, u, false) == number(next, u, false) {
+		return
+	}
+	value := func(at int) string { return strconv.FormatFloat(panel.At[at], 'f', -1, 64) }
+	p.Finding = format("From {} to "+grouped(value(last))+", "+what+" of {} grows the most, to "+
+		pretty(number(most, u, false))+" times.", parameter(b.paper.Swept[len(b.paper.Swept)-1], value(last-1)),
+		plain(name))
 }
 
 // rising reports whether all lines of a figure rise.

@@ -32,8 +32,19 @@ func (b *builder) fullest(has func(*exhibits.View) bool) (highest *exhibits.Entr
 	return highest
 }
 
-// stepPlates make, for each method, a figure of when and why its step peaks. The document includes the figure with the
-// highest peak.
+// shown is fullest, but prefers runs that the figures of steps and of modules can both show, so that these figures show
+// the same run.
+func (b *builder) shown(has func(*exhibits.View) bool) *exhibits.Entry {
+	if e := b.fullest(func(v *exhibits.View) bool {
+		return has(v) && v.Matrix != nil && v.Step != nil && len(v.Step.Points) > 0
+	}); e != nil {
+		return e
+	}
+	return b.fullest(has)
+}
+
+// stepPlates make, for each method, a figure of when and why its step peaks. The document includes the figure of
+// one method.
 func (b *builder) stepPlates() []Plate {
 	return b.overEvents("step", func(v *exhibits.View) *exhibits.Step { return v.Step },
 		"Allocated memory over one step{}, in the order of allocator events (not of time).",
@@ -61,7 +72,7 @@ func (b *builder) overEvents(name string, of func(*exhibits.View) *exhibits.Step
 		s := of(v)
 		return s != nil && len(s.Points) > 0
 	}
-	shown := b.fullest(has)
+	shown := b.shown(has)
 	g := b.paper.Last()
 	missing := compare.NewGrouped()
 	for i := range g.Entries {
@@ -146,6 +157,15 @@ func (b *builder) peaks(e *exhibits.Entry, s *exhibits.Step) Text {
 	case phase != nil:
 		at = " in " + inside(*phase)
 	}
+	_, known := methods[e.Method()]
+	switch {
+	case e.NormsOnly():
+		return plain("Computing only norms peaks" + at + ".")
+	case e.Method() == "vanilla":
+		return plain("Non-private training peaks" + at + ".")
+	case known:
+		return format("Training with {} peaks{}.", b.labels[e.Key].inside(), Text{{kind: words, text: at}})
+	}
 	return append(b.labels[e.Key].fullWords(), span{kind: words, text: " peak" + b.plural(e) + at + "."})
 }
 
@@ -163,7 +183,7 @@ func inside(phase string) string {
 
 // rolesPlate makes the figure of the modules and operations that hold the highest peak.
 func (b *builder) rolesPlate() []Plate {
-	e := b.fullest(func(v *exhibits.View) bool { return v.Matrix != nil })
+	e := b.shown(func(v *exhibits.View) bool { return v.Matrix != nil })
 	if e == nil {
 		return nil
 	}

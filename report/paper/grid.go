@@ -85,6 +85,15 @@ func figure(v float64, u unit, signed bool) Cell {
 	return Cell{text: number(v, u, signed), value: v, known: true, unit: u}
 }
 
+// difference returns a cell with a signed number. No difference at all is a dash.
+func difference(v float64, u unit) Cell {
+	c := figure(v, u, true)
+	if v == 0 {
+		c.text, c.word = absent().text, true
+	}
+	return c
+}
+
 // optional returns the cell of a value, or the cell without if the value is nil.
 func optional[T int64 | float64](v *T, u unit, without Cell) Cell {
 	if v == nil {
@@ -134,8 +143,8 @@ func (b *builder) markBest(lines []*Line, column int, highest bool) {
 	}
 }
 
-// zero reports whether a cell prints as zero, with any sign.
-func (c *Cell) zero() bool { return strings.Trim(c.text, "+-0.") == "" }
+// zero reports whether a cell prints as zero, or as a value that is too small for the digits.
+func (c *Cell) zero() bool { return !c.isNumber() || strings.Trim(c.text, "+-0.") == "" }
 
 // columnOf returns the index of the column with a key, or -1.
 func (g *Grid) columnOf(key string) int {

@@ -25,13 +25,13 @@ var methods = map[string]Label{
 	"vanilla":     {Full: "Non-private", Short: "Non-private", Head: "Non-|private"},
 	"loop":        {Full: "Per-example loop", Short: "Per-example loop", Head: "Example|loop"},
 	"dpsgd":       {Full: "Per-sample gradients", Short: "Per-sample", Head: "Per-|sample", Cite: "yousefpour2021opacus"},
-	"functorch":   {Full: "Per-sample, functorch", Short: "Functorch", Head: "Func-|torch", Cite: "yousefpour2021opacus"},
+	"functorch":   {Full: "Per-sample (functorch)", Short: "Functorch", Head: "Func-|torch", Cite: "yousefpour2021opacus"},
 	"fgc":         {Full: "Fast gradient clipping", Short: "Fast", Head: "Fast", Cite: "lee2021scaling"},
 	"ghost":       {Full: "Ghost clipping", Short: "Ghost", Head: "Ghost", Cite: "li2022large"},
 	"mixed_ghost": {Full: "Mixed ghost clipping", Short: "Mixed ghost", Head: "Mixed|ghost", Cite: "bu2022scalable"},
 	"flash":       {Full: "Tiled norms", Short: "Tiled", Head: "Tiled"},
 	"bk":          {Full: "Book-keeping", Short: "Book-keeping", Head: "Book-|keeping", Cite: "bu2023differentially"},
-	"flash_bk":    {Full: "Book-keeping, tiled", Short: "Tiled book-keeping", Head: "Tiled|BK"},
+	"flash_bk":    {Full: "Tiled book-keeping", Short: "Tiled book-keeping", Head: "Tiled|BK"},
 	"norm_only":   {Full: "Norms only, not private", Short: "Norms only", Head: "Norms|only"},
 }
 

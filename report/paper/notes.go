@@ -46,6 +46,9 @@ func (b *builder) mainNotes(g *Grid) {
 		}) {
 			keep, base = "the baseline keeps it", "others free it"
 		}
+		if slices.ContainsFunc(b.values(freedOf), func(v float64) bool { return v == 0 }) {
+			base += "; –: no difference"
+		}
 		g.Heads[c].note = g.note(parse("Δ if every loop freed `.grad` between steps: " + keep + ", and " + base + "."))
 	}
 	if text := b.timeNote(g); len(text) > 0 {

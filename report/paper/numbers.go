@@ -49,7 +49,7 @@ func chosen(asked string, values []float64, large, small unit) unit {
 }
 
 // number prints a value, rounded once, half to even. A value other than zero never looks like zero: if it is too small
-// for the digits, it prints as "<0.01" or, among values with signs, as a zero with a sign.
+// for the digits, it prints as "<0.01", or as ">-0.01" if it is negative.
 func number(v float64, u unit, signed bool) string {
 	x := v / u.size
 	if u.most > 0 && math.Abs(x) >= math.Pow10(u.most) {
@@ -57,13 +57,11 @@ func number(v float64, u unit, signed bool) string {
 	}
 	text := strconv.FormatFloat(x, 'f', u.digits, 64)
 	if v != 0 && strings.Trim(text, "-0.") == "" {
-		switch {
-		case v < 0:
-			return "-" + strings.TrimPrefix(text, "-")
-		case signed:
-			return "+" + text
+		least := strconv.FormatFloat(math.Pow10(-u.digits), 'f', u.digits, 64)
+		if v < 0 {
+			return ">-" + least
 		}
-		return "<" + strconv.FormatFloat(math.Pow10(-u.digits), 'f', u.digits, 64)
+		return "<" + least
 	}
 	if strings.Trim(text, "-0.") == "" {
 		return strings.TrimPrefix(text, "-")
@@ -78,6 +76,8 @@ func number(v float64, u unit, signed bool) string {
 func pretty(text string) string {
 	sign := ""
 	switch {
+	case strings.HasPrefix(text, ">-"):
+		return ">−" + text[2:]
 	case strings.HasPrefix(text, "+"):
 		sign, text = "+", text[1:]
 	case strings.HasPrefix(text, "-"):

@@ -139,7 +139,11 @@ func (b *builder) memoryUnit() unit {
 }
 
 func (b *builder) stepUnit() unit {
-	u := chosen(b.config.Units.Time, b.values(stepOf), seconds, millis)
+	steps := b.values(stepOf)
+	u := chosen(b.config.Units.Time, steps, seconds, millis)
+	if u.name == seconds.name && slices.Min(steps) < seconds.size { // with two digits, times and slowdowns would disagree
+		u.digits++
+	}
 	if b.spread() > spreadOfValue {
 		u.digits = max(0, u.digits-1)
 	}

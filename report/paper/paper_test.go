@@ -160,6 +160,10 @@ func holds(t *testing.T, what, cell string, v any, unit int64, times int64) {
 		if strings.Trim(want, "-0.") != "" || value.Sign() <= 0 {
 			t.Errorf("%s is %q, in the document %s", what, cell, value.FloatString(6))
 		}
+	case strings.HasPrefix(got, ">-"):
+		if strings.Trim(want, "-0.") != "" || value.Sign() >= 0 {
+			t.Errorf("%s is %q, in the document %s", what, cell, value.FloatString(6))
+		}
 	case got == "--":
 		if value.Sign() != 0 {
 			t.Errorf("%s is missing, in the document %s", what, value.FloatString(6))

@@ -213,6 +213,14 @@ func (b *builder) trained() Text {
 		}
 		return plain(before + strings.ReplaceAll(v.text(), "_", " ") + after)
 	}
+	swept := func(name string) bool { return slices.Contains(b.paper.Swept, name) }
+	// defined is param with the letter that tables and figures use if the parameter varies.
+	defined := func(name, words string) Text {
+		if s := symbols[name]; s != "" && swept(name) {
+			return join(parse(words+" *"+s+"*\u202f=\u202f"), param(name, "", ""))
+		}
+		return param(name, words+" ", "")
+	}
 	var parts []Text
 	add := func(t Text) {
 		if len(t) > 0 {
@@ -226,20 +234,30 @@ func (b *builder) trained() Text {
 	if len(b.param("num_layers")) == 0 {
 		add(param("preset", "preset ", ""))
 	}
-	add(param("num_layers", "", " layers"))
-	add(param("hidden_dim", "hidden size ", ""))
+	if swept("num_layers") {
+		add(defined("num_layers", "number of layers"))
+	} else {
+		add(param("num_layers", "", " layers"))
+	}
+	add(defined("hidden_dim", "hidden size"))
 	add(param("num_heads", "", " heads"))
 	add(param("vocab_size", "vocabulary ", ""))
 	add(b.parameters())
-	add(param("rank", "rank ", ""))
+	add(defined("rank", "rank"))
 	model := parts
 	parts = nil
 	switch batch, length := b.param("batch_size"), b.param("seq_len"); {
+	case swept("batch_size") || swept("seq_len"):
+		add(defined("batch_size", "batch size"))
+		add(defined("seq_len", "sequence length"))
 	case len(batch) > 0 && len(length) > 0:
 		add(plain(sequences(batch, length) + " a step"))
 	default:
 		add(param("batch_size", "batch size ", ""))
 		add(param("seq_len", "sequences of ", " tokens"))
+	}
+	if swept("physical_batch_size") {
+		add(defined("physical_batch_size", "physical batch size"))
 	}
 	add(param("precision", "", ""))
 	for _, name := range b.param("optimizer") {
@@ -332,47 +350,56 @@ func (b *builder) scripts() Text {
 	return list(texts)
 }
 
-// parameters states the number of the model's parameters if each has four bytes, or else their bytes. It is empty if no
-// peak is broken down, or if the runs differ. The allocator rounds each tensor's size up, by far less than the last
-// printed digit.
+// parameters states the numbers of the models' parameters if each has four bytes, or else their bytes. It is empty if no
+// peak is broken down, or if the runs' models have more than three sizes. The allocator rounds each tensor's size up, by
+// far less than the last printed digit.
 func (b *builder) parameters() Text {
-	var bytes int64
+	var sizes facts
+	precision := b.param("precision")
 	for _, g := range b.paper.Groups {
 		for i := range g.Entries {
 			e := &g.Entries[i]
 			if e.Status != schemas.StatusOK || !e.BrokenDown() {
 				continue
 			}
-			n := e.Main().Category(schemas.Parameters).Bytes
-			if n == 0 || bytes != 0 && n != bytes {
+			bytes := float64(e.Main().Category(schemas.Parameters).Bytes)
+			switch {
+			case bytes == 0:
 				return nil
+			case len(precision) == 1 && precision[0] == "fp32":
+				sizes.add(counted(bytes / 4))
+			default:
+				u := chosen("", []float64{bytes}, gib, mib)
+				sizes.add(pretty(number(bytes, u, false)) + "\u202f" + u.name)
 			}
-			bytes = n
 		}
 	}
-	if bytes == 0 {
+	const most = 3
+	switch {
+	case len(sizes) == 0 || len(sizes) > most:
 		return nil
+	case len(precision) == 1 && precision[0] == "fp32":
+		return plain(sizes.text() + " parameters")
 	}
-	if p := b.param("precision"); len(p) != 1 || p[0] != "fp32" {
-		u := b.memoryUnit()
-		return plain("parameters of " + pretty(number(float64(bytes), u, false)) + "\u202f" + u.name)
-	}
-	const each = 4 // bytes of a parameter
-	count, name := float64(bytes)/each, ""
+	return plain("parameters of " + sizes.text())
+}
+
+// counted returns a large count as papers do: "1.2 B".
+func counted(n float64) string {
+	name, digits := "", 0
 	for _, of := range []struct {
 		size float64
 		name string
 	}{{1e9, "\u202fB"}, {1e6, "\u202fM"}} {
-		if count >= of.size {
-			count, name = count/of.size, of.name
+		if n >= of.size {
+			n, name = n/of.size, of.name
 			break
 		}
 	}
-	digits := 0
-	if count < 10 && name != "" {
+	if n < 10 && name != "" {
 		digits = 1
 	}
-	return plain(pretty(strconv.FormatFloat(count, 'f', digits, 64)) + name + " parameters")
+	return pretty(strconv.FormatFloat(n, 'f', digits, 64)) + name
 }
 
 // accountants has the references of privacy accountants.

@@ -236,7 +236,7 @@ func (b *builder) worthColumn(name string) bool {
 	known := len(b.values(c.of))
 	switch name {
 	case colEnergy:
-		return 2*known >= b.entries() && (known > 1 || known == b.entries())
+		return 2*known > b.entries() && (known > 1 || known == b.entries())
 	case colStep, colRate:
 		return known > 1 || known == b.entries()
 	case colSlowdown:
@@ -311,7 +311,10 @@ func (b *builder) cellOf(e *exhibits.Entry, c column) Cell {
 	case e.Status != schemas.StatusOK || v == nil:
 		return unmeasured()
 	}
-	cell := figure(*v, c.unit, c.signed)
+	cell := figure(*v, c.unit, false)
+	if c.signed {
+		cell = difference(*v, c.unit)
+	}
 	cell.italic = e.Source == schemas.Predicted
 	if e.Bounded() && strings.HasPrefix(c.key, "peak") {
 		if c.name != colPeak {
@@ -395,13 +398,42 @@ func (b *builder) mainFinding(has func(column string) bool) Text {
 	low, high, n := b.range2(percentOf, (*exhibits.Entry).Smaller)
 	slower := b.slower()
 	switch {
-	case b.subject() == "" || !has(colPercent):
+	case !has(colPercent):
+	case b.subject() == "":
+		if text := b.dearest(has(colSlowdown)); len(text) > 0 {
+			return text
+		}
 	case n > 0 && slower != "" && has(colSlowdown):
 		return plain(b.fairSubject() + " " + changed(low, high) + ", and " + slower + ".")
 	case n > 0:
 		return plain(b.fairSubject() + " " + changed(low, high) + ".")
 	}
 	return plain("What each " + strings.ToLower(b.first()) + " needs.")
+}
+
+// dearest says what the entry with the highest peak costs over the baseline, and how long its step takes if it also has
+// the longest. It returns nil if the paper has several settings, or if no peak is higher than the baseline's.
+func (b *builder) dearest(times bool) Text {
+	if len(b.paper.Groups) > 1 {
+		return nil
+	}
+	none := func(*exhibits.Entry) bool { return false }
+	_, high, n := b.range2(percentOf, none)
+	_, slowest, m := b.range2(ratioOf, none)
+	if n == 0 || high <= 0 {
+		return nil
+	}
+	entries := b.paper.Groups[0].Entries
+	most := &entries[slices.IndexFunc(entries, func(e exhibits.Entry) bool {
+		v := percentOf(&e)
+		return v != nil && *v == high && !e.NormsOnly()
+	})]
+	end := "."
+	if v := ratioOf(most); times && m > 0 && v != nil && *v == slowest && *v > 1 {
+		end = ", and makes a step " + pretty(number(*v, b.ratioUnit(), false)) + " times as long."
+	}
+	return append(b.labels[most.Key].fullWords(), span{kind: words, text: " adds " +
+		pretty(number(high, percent, false)) + "\u202f% to the peak of " + b.baselineName() + end})
 }
 
 // alike names the entries whose peaks print like an entry's. The table shows their peaks in bold too.

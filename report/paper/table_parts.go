@@ -175,6 +175,9 @@ func (b *builder) phasesTable() *Grid {
 		}
 	}
 	if p.Timed {
+		if _, asked := b.config.Digits["time"]; !asked && blurred(&p, longest, time) {
+			time.digits++
+		}
 		if p.Sized {
 			g.Lines = append(g.Lines, Line{kind: space})
 		}
@@ -218,6 +221,23 @@ func (b *builder) phasesTable() *Grid {
 	b.rowNotes(g, b.paper.Groups[len(b.paper.Groups)-1:], p.Timed)
 	g.legend()
 	return g
+}
+
+// blurred reports whether some entry's longest phase prints like another phase that is shorter.
+func blurred(p *exhibits.Phases, longest []int, u unit) bool {
+	for i, most := range longest {
+		for k := range p.Rows {
+			ms := p.Rows[k].MS[i]
+			if k == most || most < 0 || ms == nil || p.Divided(k, i) {
+				continue
+			}
+			top := *p.Rows[most].MS[i]
+			if *ms < top && number(*ms, u, false) == number(top, u, false) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // missing returns the cell of a phase without a value. has says whether the entry has the phase.

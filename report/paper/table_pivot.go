@@ -282,8 +282,8 @@ func (b *builder) ablationTable() *Grid {
 		l := Line{label: plain(b.config.name(e.Name, b.labels[e.Key].Full)), run: e.RunID,
 			cells: []Cell{figure(float64(*e.PeakBytes), u, false), absent(), absent()}}
 		if i > 0 {
-			l.cells[1] = figure(float64(*e.PeakBytes-*entries[i-1].PeakBytes), u, true)
-			l.cells[2] = figure(float64(*e.PeakBytes-*entries[0].PeakBytes), u, true)
+			l.cells[1] = difference(float64(*e.PeakBytes-*entries[i-1].PeakBytes), u)
+			l.cells[2] = difference(float64(*e.PeakBytes-*entries[0].PeakBytes), u)
 		}
 		for k := range l.cells {
 			l.cells[k].italic = e.Source == schemas.Predicted

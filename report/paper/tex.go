@@ -98,8 +98,8 @@ func (g *Grid) columns() string {
 	return strings.Join(specs, " ")
 }
 
-// isNumber reports whether siunitx can read the cell. It cannot read "<0.01".
-func (c *Cell) isNumber() bool { return !c.word && c.text[0] != '<' }
+// isNumber reports whether siunitx can read the cell. It cannot read "<0.01" or ">-0.01".
+func (c *Cell) isNumber() bool { return !c.word && c.text[0] != '<' && c.text[0] != '>' }
 
 func (g *Grid) writeHeads(b *strings.Builder) {
 	if len(g.Groups) > 0 {
@@ -165,9 +165,7 @@ func (c *Cell) tex(italic bool) string {
 	case c.word:
 		text = "{" + escape(text) + "}"
 	case !c.isNumber():
-		text = "{$<$" + escape(text[1:]) + "}"
-	case c.zero() && text[0] == '-': // siunitx drops the sign
-		text = "{$-$" + text[1:] + "}"
+		text = "{" + strings.NewReplacer("<", "$<$", ">-", "$>-$").Replace(text) + "}"
 	case c.atLeast:
 		text = `{$\geq$}` + text
 	}
