@@ -165,7 +165,7 @@ func (c *Cell) tex(italic bool) string {
 	case c.word:
 		text = "{" + escape(text) + "}"
 	case !c.isNumber():
-		text = "{" + strings.NewReplacer("<", "$<$", ">-", "$>-$").Replace(text) + "}"
+		text = "{" + strings.NewReplacer("<", "$<$", ">-", "$>$$-$").Replace(text) + "}"
 	case c.atLeast:
 		text = `{$\geq$}` + text
 	}
