@@ -350,9 +350,9 @@ func (b *builder) scripts() Text {
 	return list(texts)
 }
 
-// parameters states the numbers of the models' parameters if each has four bytes, or else their bytes. It is empty if no
-// peak is broken down, or if the runs' models have more than three sizes. The allocator rounds each tensor's size up, by
-// far less than the last printed digit.
+// parameters states the numbers of the models' parameters if each has four bytes, or else their bytes. It is empty if
+// no peak is broken down, or if the runs' models have more than three sizes. The allocator rounds each tensor's size
+// up, by far less than the last printed digit.
 func (b *builder) parameters() Text {
 	var sizes facts
 	precision := b.param("precision")

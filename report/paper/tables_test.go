@@ -330,7 +330,8 @@ func TestSmallDifferencesHaveSigns(t *testing.T) {
 	if signs["<0.01"] == 0 || signs[">-0.01"] == 0 || signs["--"] != 2 || len(signs) != 3 {
 		t.Errorf("%v", signs)
 	}
-	if text := read(t, dir, "tables", "main.txt"); !strings.Contains(text, " >−0.01 ") || !strings.Contains(text, " <0.01 ") {
+	text := read(t, dir, "tables", "main.txt")
+	if !strings.Contains(text, " >−0.01 ") || !strings.Contains(text, " <0.01 ") {
 		t.Error(text)
 	}
 	if regexp.MustCompile(`\*\*[–<>]`).MatchString(read(t, dir, "tables", "main.txt")) {
@@ -503,7 +504,8 @@ func TestCaptionsQualify(t *testing.T) {
 		{"headline", "tables/main.txt", "and the baseline frees it; –: no difference.", nil},
 		{"seq", "captions.tex", "the overhead in memory of Ghost grows the most, to ", nil},
 		{"seq", "setup.tex", `sequence length $T$\,=\,8,192 and 16,384`, nil},
-		{"lora", "tables/main.txt", "Rank 64 adds 9.2\u202f% to the peak of Rank 4, and makes a step 1.10 times as long.", nil},
+		{"lora", "tables/main.txt", "Rank 64 adds 9.2\u202f% to the peak of Rank 4, and makes a step 1.10 times as long.",
+			nil},
 		{"headline-batch", "captions.tex", "At equal physical batches, private training makes a step 2.", nil},
 		{"headline-batch", "tables/repeats.txt", "At equal physical batches, private training makes a median step 2.", nil},
 		{"headline-batch", "tables/repeats.txt", " ×: ratios of medians.", nil},
