@@ -209,7 +209,8 @@ type Counted struct {
 	Count int64  `json:"count"` // times
 }
 
-// PlacementBand is the range of the peaks over all address policies that were tried.
+// PlacementBand has the lowest and the highest predicted peak of runs that differ only in the addresses of segments.
+// Policies names the rules by which the phantom GPU chose these addresses.
 type PlacementBand struct {
 	Policies  []string `json:"policies"`
 	Allocated [2]int64 `json:"allocated_bytes"` // lowest, highest

@@ -29,7 +29,7 @@ type File struct {
 type Options struct {
 	// Force overwrites files that dpsight did not write.
 	Force bool
-	// Written is called after each file, with the number of files written so far and of all files. It may be nil. May
+	// Written is called after each file, with the number of files written so far and of all files. It may
 	// be nil.
 	Written func(done, of int)
 }

@@ -33,7 +33,7 @@ type Model struct {
 	Notes     []string // notes on what was chosen and left out
 	Warnings  []string // warnings of the JSON documents that the numbers come from
 	Force     bool
-	// Written is called after each file, with the number of files written so far and of all files. It may be nil. May
+	// Written is called after each file, with the number of files written so far and of all files. It may
 	// be nil.
 	Written func(done, of int)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// moments analyses one moment of each selected run. Runs that lack the moment are listed too.
+// moments analyses one moment of each selected run. A run that lacks the moment
+// (a phase that it never had) is listed too, unless no run has the moment: then moments returns an error.
 func moments[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
 	many := len(r.Runs) > 1
 	var lacking lacks
