@@ -82,7 +82,8 @@ func TestBuildUnpacks(t *testing.T) {
 	unlike := options
 	unlike.archives = fstest.MapFS{name: {Data: archiveOf(t, "cudaFree\n")}}
 	_, err := Build(t.Context(), unlike)
-	if !errors.Is(err, ErrNoCompiler) || !strings.Contains(err.Error(), "inside for torch 2.11.0+cu130 only") {
+	if !errors.Is(err, ErrNoCompiler) ||
+		!strings.Contains(err.Error(), "contains the phantom GPU only for torch 2.11.0+cu130") {
 		t.Errorf("libraries that lack a function: %v", err)
 	}
 	broken := options
