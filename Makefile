@@ -84,7 +84,7 @@ test-paper:
 	@if ! command -v pdflatex >/dev/null || ! command -v bibtex >/dev/null; then \
 	  echo "LaTeX is missing: no paper is compiled. apt-get install --no-install-recommends $(TEX)" >&2; exit 0; fi; \
 	out=$$(mktemp) && trap 'rm -f "$$out"' EXIT && set -o pipefail && \
-	DPSIGHT_TEST_TEX=1 go test -count=1 -v -run Compile ./report/paper | tee "$$out" | grep -v '^=== ' && \
+	DPSIGHT_TEST_TEX=1 go test -timeout 25m -count=1 -v -run Compile ./report/paper | tee "$$out" | grep -v '^=== ' && \
 	if grep -qE -e '--- SKIP|no tests to run' "$$out"; then echo "LaTeX is there, and tests were skipped" >&2; exit 1; fi
 
 tex-packages:
