@@ -329,12 +329,13 @@ func (f *bars) reach(a *axes, panel float64) {
 		return
 	}
 	next := a.xTicks[n-1].at + a.xTicks[n-1].at - a.xTicks[n-2].at
-	const little = 0.6 // share of a tick's distance by which the axis may be extended
-	if a.x1-a.xTicks[n-1].at < little*(next-a.xTicks[n-1].at) || a.x(next) > a.box.x0+panel {
+	further := ticks(0, next, n)
+	half := wide(f.d.lab(further[len(further)-1].text)) / 2 // of the new number is to the right of its tick
+	const little = 0.6                                      // share of a tick's distance by which the axis may be extended
+	if a.x1-a.xTicks[n-1].at < little*(next-a.xTicks[n-1].at) || a.x(next)+half > a.box.x0+panel {
 		return
 	}
-	a.box.x1, a.x1 = a.x(next), next
-	a.xTicks = ticks(0, next, n)
+	a.box.x1, a.x1, a.xTicks = a.x(next), next, further
 }
 
 // fit returns the lines of panels for which the place is high enough, and the height of a row. Many bars are thinner.
