@@ -125,23 +125,32 @@ func (r reader) rises() map[schemas.Category]int64 {
 	return rises
 }
 
-// Cause returns the category that a figure names at an entry's peak: the category that rises most in the peak's phase.
-// If none rises, Cause returns the category that exceeds the baseline's by most. If none exceeds the baseline's, Cause
-// returns the largest category besides parameters, optimizer state, gradients and activations, or "".
+// Cause returns the category that a figure names at an entry's peak. Of the categories that rise in the peak's phase,
+// Cause returns the one that exceeds the baseline's by most. If none of these exceeds the baseline's, it is the one that
+// rises most. If none rises, it is the category that exceeds the baseline's by most. If none exceeds the baseline's,
+// Cause returns the largest category besides parameters, optimizer state, gradients and activations, or "".
 func (s *Step) Cause(e *Entry) (cause schemas.Category) {
 	most := int64(0)
-	for _, c := range s.Categories {
-		if rise := s.Rises[c.Category]; rise > most {
-			cause, most = c.Category, rise
+	take := func(c schemas.Category, bytes int64) {
+		if bytes > most {
+			cause, most = c, bytes
 		}
+	}
+	changes := e.Changes()
+	for _, c := range changes {
+		take(c.Category, min(s.Rises[c.Category], c.DeltaBytes))
 	}
 	if cause != "" {
 		return cause
 	}
-	for _, c := range e.Changes() {
-		if c.DeltaBytes > most {
-			cause, most = c.Category, c.DeltaBytes
-		}
+	for _, c := range s.Categories {
+		take(c.Category, s.Rises[c.Category])
+	}
+	if cause != "" {
+		return cause
+	}
+	for _, c := range changes {
+		take(c.Category, c.DeltaBytes)
 	}
 	if cause != "" {
 		return cause
@@ -150,9 +159,7 @@ func (s *Step) Cause(e *Entry) (cause schemas.Category) {
 		switch c.Category {
 		case schemas.Parameters, schemas.OptimizerState, schemas.Gradients, schemas.Activations:
 		default:
-			if c.AtPeakBytes > most {
-				cause, most = c.Category, c.AtPeakBytes
-			}
+			take(c.Category, c.AtPeakBytes)
 		}
 	}
 	return cause

@@ -96,6 +96,29 @@ func compileIn(t *testing.T, c class) {
 	compile(t, dir, "other")
 }
 
+// A document can have tables and figures of two folders, if one of them has a prefix.
+func TestTwoFoldersCompile(t *testing.T) {
+	needsTeX(t)
+	dir := t.TempDir()
+	text := "\\documentclass[twocolumn]{article}\\usepackage[margin=1.6cm,columnsep=0.44cm]{geometry}\\usepackage[T1]{fontenc}" +
+		"\\usepackage[utf8]{inputenc}\\usepackage{textcomp}\\usepackage{mathptmx}\\usepackage[table]{xcolor}\n" + packages +
+		"\\input{one/style}\\input{one/captions}\\input{two/captions}\n\\begin{document}\n"
+	for _, of := range [][3]string{{"one", "headline", ""}, {"two", "seq", "seq-"}} {
+		m := configured(t, of[1], func(c *paper.Config) { c.Prefix = of[2] })
+		if _, err := paper.Write(filepath.Join(dir, of[0]), m); err != nil {
+			t.Fatal(err)
+		}
+		text += "\\input{" + of[0] + "/tables/main}\\begin{figure}\\input{" + of[0] + "/figures/breakdown}" +
+			"\\caption[]{\\dpsCaption{" + of[2] + "breakdown}}\\label{fig:" + of[2] + "breakdown}\\end{figure}\n" +
+			"Table~\\ref{tab:" + of[2] + "main}, Figure~\\ref{fig:" + of[2] + "breakdown}~\\cite{abadi2016deep}.\n"
+	}
+	text += "\\bibliographystyle{plain}\\bibliography{one/references}\n\\end{document}\n"
+	if err := os.WriteFile(filepath.Join(dir, "both.tex"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	compile(t, dir, "both")
+}
+
 // Tables and figures fit the columns of other classes, whose widths are in the settings.
 func TestOtherClassesCompile(t *testing.T) {
 	needsTeX(t)

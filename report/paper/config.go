@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,6 +41,7 @@ type Config struct {
 	Digits   map[string]int      `yaml:"digits"`   // by kind of figure: memory, time, percent, ratio, rate, energy
 	Widths   Widths              `yaml:"widths"`   // the widths of the document, in cm
 	Styles   []string            `yaml:"styles"`   // places that figures are drawn for
+	Prefix   string              `yaml:"prefix"`   // begins names of labels and captions, for several papers in a document
 	Steps    string              `yaml:"steps"`    // "peak", or "all" to draw memory over all recorded steps too
 }
 
@@ -100,6 +102,9 @@ func ReadConfig(name, dir string, anew bool) (*Config, error) {
 	return c, nil
 }
 
+// labelWord matches what the names of LaTeX's labels can begin with in all documents.
+var labelWord = regexp.MustCompile(`^[A-Za-z0-9:-]*$`)
+
 // check refuses settings that would have no effect.
 func (c *Config) check() error {
 	oneOf := func(what, value string, allowed ...string) error {
@@ -112,6 +117,9 @@ func (c *Config) check() error {
 		oneOf("the unit of time", c.Units.Time, seconds.name, millis.name),
 		oneOf("the unit of energy", c.Units.Energy, kilo.name, joules.name)}
 	errs = append(errs, oneOf("the steps", c.Steps, PeakStep, AllSteps))
+	if !labelWord.MatchString(c.Prefix) {
+		errs = append(errs, fmt.Errorf("the prefix %q is not of letters, digits, \"-\" and \":\"", c.Prefix))
+	}
 	for _, t := range c.Tables {
 		errs = append(errs, oneOf("a table", t, allTables...))
 	}
@@ -208,6 +216,8 @@ func settings(m *Model) string {
 	fmt.Fprintf(&b, "# Of %s.\ncolumns:\n  main: [%s]\n", strings.Join(mainColumns, ", "), strings.Join(columns, ", "))
 	b.WriteString("# Of the document, in cm.\n")
 	fmt.Fprintf(&b, "widths: {column: %g, page: %g}\n", defaultWidths.Column, defaultWidths.Page)
+	b.WriteString("# Begins the names of labels and captions, if a document has tables and figures of several folders.\n" +
+		"# prefix: batch-\n")
 	b.WriteString("# Units are chosen by the values, and digits by how far repeats lie apart, unless they are named:\n" +
 		"# units: {memory: GiB, time: s, energy: kJ}\n# digits: {memory: 2, time: 2, percent: 1, ratio: 2}\n")
 	return b.String()

@@ -71,8 +71,7 @@ func (b *builder) document() string {
 	for _, name := range shownTogether {
 		for i := range b.plates {
 			if p := &b.plates[i]; !p.aside && (p.Name == name || strings.HasPrefix(p.Name, name+"-")) {
-				fmt.Fprintf(&t, "\\begin{figure}\\centering\n\\input{figures/%s}\n\\caption[]{\\dpsCaption{%s}}\n"+
-					"\\label{fig:%s}\n\\end{figure}\n", fileName(p.Name, b.config.stylesOf()[0]), p.Name, p.Name)
+				t.WriteString(b.float(p))
 			}
 		}
 		for _, g := range b.tables {
@@ -89,12 +88,25 @@ func (b *builder) document() string {
 	return t.String()
 }
 
+// float returns the environment that shows a figure with its caption and label.
+func (b *builder) float(p *Plate) string {
+	name := b.config.Prefix + p.Name
+	return fmt.Sprintf("\\begin{figure}\\centering\n\\input{figures/%s}\n\\caption[]{\\dpsCaption{%s}}\n"+
+		"\\label{fig:%s}\n\\end{figure}\n", fileName(p.Name, b.config.stylesOf()[0]), name, name)
+}
+
 // early returns the main table if it is as wide as a page and low. LaTeX can put such a table only at the foot of the
 // first page, and only if it reads the table before the text. For other tables it returns "".
 func (b *builder) early() string {
-	const mostLines = 24 // including the text above the lines
+	const mostLines = 24 // of text and space, including the text above the lines
 	for _, g := range b.tables {
-		if g.Name == "main" && g.Wide && len(g.Lines) <= mostLines {
+		high := 0
+		for i := range g.Lines {
+			if g.Lines[i].kind != thin {
+				high++
+			}
+		}
+		if g.Name == "main" && g.Wide && high <= mostLines {
 			return g.Name
 		}
 	}
@@ -136,7 +148,7 @@ func (b *builder) sentences() string {
 		if g.Name == "main" {
 			text = fmt.Sprintf(text, strings.ToLower(b.first()))
 		}
-		parts = append(parts, fmt.Sprintf("Table~\\ref{tab:%s} %s.\n", g.Name, escape(text)))
+		parts = append(parts, fmt.Sprintf("Table~\\ref{tab:%s} %s.\n", b.config.Prefix+g.Name, escape(text)))
 	}
 	drawn := map[string]string{"breakdown": "what each peak is made of", "waterfall": "what is added to the " +
 		"baseline's", "time": "where the time of a step goes", "tradeoff": "time against memory",
@@ -171,7 +183,7 @@ func (b *builder) sentences() string {
 			if len(references) == 0 {
 				text = "shows " + text
 			}
-			references = append(references, fmt.Sprintf("Figure~\\ref{fig:%s} %s", p.Name, escape(text)))
+			references = append(references, fmt.Sprintf("Figure~\\ref{fig:%s} %s", b.config.Prefix+p.Name, escape(text)))
 		}
 	}
 	if len(references) > 0 {
@@ -187,10 +199,10 @@ func (b *builder) sentences() string {
 func (b *builder) captions() string {
 	var t strings.Builder
 	t.WriteString("% Written by dpsight: the captions of the figures. Tables have theirs in their own files.\n" +
-		"\\newcommand{\\dpsCaption}[1]{\\csname dps@caption@#1\\endcsname}\n\\makeatletter\n")
+		"\\providecommand{\\dpsCaption}[1]{\\csname dps@caption@#1\\endcsname}\n\\makeatletter\n")
 	for i := range b.plates {
 		p := &b.plates[i]
-		fmt.Fprintf(&t, "\\@namedef{dps@caption@%s}{\\textbf{%s} %s}\n", p.Name, p.Finding.tex(), p.Caption.tex())
+		fmt.Fprintf(&t, "\\@namedef{dps@caption@%s}{\\textbf{%s} %s}\n", b.config.Prefix+p.Name, p.Finding.tex(), p.Caption.tex())
 	}
 	t.WriteString("\\makeatother\n")
 	return t.String()
@@ -236,8 +248,7 @@ func (b *builder) commands() string {
 func (b *builder) readme() string {
 	var t strings.Builder
 	t.WriteString("# Tables and figures of runs\n\nWritten by:\n\n```\n" + commandLine(b.model.Command) + "\n```\n\n" +
-		"`main.tex` compiles as it is: `" + b.commands() + "`. For a paper of your own, take `style.tex` into the " +
-		"preamble, with the packages that `main.tex` loads, and `\\input` what you need.\n\n| File | What |\n|:---|:---|\n")
+		"`main.tex` compiles as it is: `" + b.commands() + "`.\n\n" + b.ownPaper() + "| File | What |\n|:---|:---|\n")
 	for _, line := range [][2]string{
 		{"main.tex", "a document with all of it"},
 		{"style.tex", "colours, type sizes and commands of tables and figures"},
@@ -270,6 +281,23 @@ func (b *builder) readme() string {
 	}
 	section("Not shown", append(slices.Clone(b.left), b.model.Notes...))
 	section("Warnings of the documents", b.model.Warnings)
+	return t.String()
+}
+
+// ownPaper says how to put a table and a figure into another document.
+func (b *builder) ownPaper() string {
+	var t strings.Builder
+	t.WriteString("For a paper of your own, copy the packages that `main.tex` loads into the preamble, and these lines:\n\n" +
+		"```latex\n\\input{style}\n\\input{captions}\n```\n\n")
+	if len(b.tables) > 0 {
+		fmt.Fprintf(&t, "A table has its caption and label:\n\n```latex\n\\input{tables/%s}\n```\n\n", b.tables[0].Name)
+	}
+	if len(b.plates) > 0 {
+		t.WriteString("A figure gets them here:\n\n```latex\n" + b.float(&b.plates[0]) + "```\n\n")
+	}
+	t.WriteString("`widths` in `" + ConfigFile + "` adapts tables and figures to a document: `{column: 8.8, page: 18.1}` " +
+		"for IEEEtran, `{column: 13.97, page: 13.97}` for NeurIPS. `prefix` gives labels and captions other names, if a " +
+		"document takes tables and figures of several folders.\n\n")
 	return t.String()
 }
 

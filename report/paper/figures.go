@@ -291,9 +291,9 @@ func (b *builder) breakdownPlate() []Plate {
 	} else if largest := c.Largest(); largest != "" {
 		p.Finding = plain(categoryNames[largest] + ": the largest part of each peak.")
 	}
-	p.Caption = plain("Allocated memory at the peak by component.")
+	p.Caption = plain("Allocated memory at the peak by component, rounded.")
 	if f.Baseline != "" {
-		p.Caption = plain("Allocated memory at the peak by component; the dashed line is the peak of " +
+		p.Caption = plain("Allocated memory at the peak by component, rounded; the dashed line is the peak of " +
 			b.baselineName() + ".")
 	}
 	p.Caption = append(p.Caption, b.kept(b.paper.Groups)...)
@@ -375,13 +375,12 @@ func (b *builder) waterfallPlate() []Plate {
 		}
 		p.Finding = parse(categoryNames[category] + kept + ": the largest addition of each method shown.")
 	}
-	p.Caption = format("Change of the peak over "+b.baselineName()+" by component{}.", b.where())
+	p.Caption = format("Change of the peak over "+b.baselineName()+" by component{}, rounded.", b.where())
 	p.Caption = append(p.Caption, b.kept(b.paper.Groups[len(b.paper.Groups)-1:])...)
 	for _, category := range schemas.Categories {
 		if names := single[category]; len(names) > 0 {
-			p.Caption = append(p.Caption, span{kind: words, text: " For "})
-			p.Caption = append(append(p.Caption, list(names)...), span{kind: words, text: " it is the " +
-				strings.ToLower(categoryNames[category]) + " alone."})
+			p.Caption = join(p.Caption, plain(" For "), list(names),
+				plain(", the whole change is "+strings.ToLower(categoryNames[category])+"."))
 		}
 	}
 	p.beyond("axis", outside)
@@ -455,7 +454,7 @@ func (b *builder) timePlate() []Plate {
 	if slower := b.slower(); slower != "" && b.subject() != "" {
 		p.Finding = plain(b.fairSubject() + " " + slower + ".")
 	}
-	p.Caption = plain("Time of a step by phase.")
+	p.Caption = plain("Time of a step by phase, rounded.")
 	p.addSlowed(b)
 	p.explainMark(slices.ContainsFunc(f.Bars, marked))
 	var outside []Text
@@ -520,7 +519,13 @@ func (b *builder) tradeoffPlate() []Plate {
 	p.figure = f
 	p.Finding = plain("Peak memory against the time of a step.")
 	if equal && len(front) > 0 && len(front) <= 4 {
-		where := map[bool]string{true: " at batch size 1"}[b.singles()]
+		where := ""
+		switch {
+		case b.singles():
+			where = " at batch size 1"
+		case b.smaller():
+			where = " at equal physical batches"
+		}
 		if len(f.Panels) > 1 {
 			where += " in every setting"
 		}
@@ -609,26 +614,27 @@ func (b *builder) growth(p *Plate, what string) {
 	last := len(panel.At) - 1
 	u := unit{size: 1, digits: 1}
 	var most, next float64
-	name := ""
-	for _, s := range panel.Series {
+	grows := -1
+	for i, s := range panel.Series {
 		if s.States[last] != plates.Measured || s.States[last-1] != plates.Measured || s.Values[last-1] <= 0 {
 			return
 		}
 		switch by := s.Values[last] / s.Values[last-1]; {
 		case strings.HasSuffix(s.Label, plates.Mark):
 		case by > most:
-			most, next, name = by, most, s.Label
+			most, next, grows = by, most, i
 		default:
 			next = max(next, by)
 		}
 	}
-	if name == "" || number(most, u, false) == number(next, u, false) {
+	if grows < 0 || number(most, u, false) == number(next, u, false) {
 		return
 	}
+	panel.Series[grows].Accent = true
 	value := func(at int) string { return strconv.FormatFloat(panel.At[at], 'f', -1, 64) }
 	p.Finding = format("From {} to "+grouped(value(last))+", "+what+" of {} grows the most, to "+
 		pretty(number(most, u, false))+" times.", parameter(b.paper.Swept[len(b.paper.Swept)-1], value(last-1)),
-		plain(name))
+		plain(panel.Series[grows].Label))
 }
 
 // rising reports whether all lines of a figure rise.

@@ -8,6 +8,7 @@ import (
 // A Grid is a table of a paper, independent of its format.
 type Grid struct {
 	Name    string // name of the table's files
+	Label   string // name in LaTeX's label, without "tab:"
 	Wide    bool   // as wide as a page instead of a column
 	Finding Text   // the caption's first sentence, in bold
 	Caption Text
@@ -47,7 +48,7 @@ type lineKind int
 const (
 	row     lineKind = iota
 	ruled            // a rule: the next line is a sum, or is compared with the lines above
-	thin             // a thin rule: the next lines are not private
+	thin             // a thin rule: the next lines are not private, or are compared with the line above
 	space            // a little vertical space
 	heading          // a label above the rows that follow
 )

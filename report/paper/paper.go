@@ -78,6 +78,7 @@ func (b *builder) makeTables() {
 		}
 		switch g := makers[name](); {
 		case g != nil:
+			g.Label = b.config.Prefix + g.Name
 			b.tables = append(b.tables, g)
 		case slices.Contains(b.config.Tables, name) || name != "accuracy" && name != "ablation":
 			b.left = append(b.left, fmt.Sprintf("table %s: %s", name, nothingFor[name]))

@@ -269,7 +269,7 @@ func (b *builder) mainGroup(g *Grid, group *exhibits.Group, columns []column) {
 	var rivals []int
 	for i := range group.Entries {
 		e := &group.Entries[i]
-		if e.NormsOnly() && len(g.Lines) > 0 && !g.Lines[len(g.Lines)-1].italic {
+		if last := len(g.Lines) - 1; e.NormsOnly() && last >= 0 && g.Lines[last].kind == row && !g.Lines[last].italic {
 			g.Lines = append(g.Lines, Line{kind: thin})
 		}
 		l := Line{label: b.labels[e.Key].full(), run: e.RunID, italic: e.NormsOnly()}
@@ -280,8 +280,8 @@ func (b *builder) mainGroup(g *Grid, group *exhibits.Group, columns []column) {
 			rivals = append(rivals, len(g.Lines))
 		}
 		g.Lines = append(g.Lines, l)
-		if e.IsBaseline() && len(group.Entries) > 1 && len(b.paper.Groups) == 1 {
-			g.Lines = append(g.Lines, Line{kind: ruled})
+		if e.IsBaseline() && len(group.Entries) > 1 {
+			g.Lines = append(g.Lines, Line{kind: map[bool]lineKind{true: ruled, false: thin}[len(b.paper.Groups) == 1]})
 		}
 	}
 	for c := range columns {
@@ -515,12 +515,17 @@ func (b *builder) singles() bool {
 // smaller ones too, the subject states that it leaves them out.
 func (b *builder) fairSubject() string {
 	subject := b.subject()
-	if subject != "" && slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
-		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool { return e.Smaller() })
-	}) {
+	if subject != "" && b.smaller() {
 		return "At equal physical batches, " + strings.ToLower(subject)
 	}
 	return subject
+}
+
+// smaller reports whether some entry has smaller physical batches than its baseline.
+func (b *builder) smaller() bool {
+	return slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
+		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool { return e.Smaller() })
+	})
 }
 
 // slower says how many times as long private training makes a step, with the range of the entries that

@@ -26,7 +26,7 @@ func (g *Grid) writeTeX(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "\\dpsTableSkip\\caption{%s}\n\\label{tab:%s}\n", g.caption(Text.tex, func(s string) string {
 		return `\textbf{` + s + "}"
-	}), g.Name)
+	}), g.Label)
 	margin := "@{}"
 	if g.anyMarked() { // a grey cell reaches over the space beside its column: the rules reach as far
 		margin = ""

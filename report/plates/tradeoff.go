@@ -345,13 +345,6 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 		return point{a.x(max(min(x, a.x1), a.x0)), a.y(max(min(y, a.y1), a.y0))}
 	}
 	var marks []box
-	for _, t := range p.spots {
-		if t.high > t.low && !t.outside {
-			low, high := in(t.low, t.y), in(t.high, t.y)
-			d.line(soft, 0.4, low, high)
-			marks = append(marks, box{low.x, low.y - 0.5, high.x, high.y + 0.5})
-		}
-	}
 	stair := []point{}
 	for i, q := range p.stair {
 		if i == 0 {
@@ -364,6 +357,17 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 	if n := len(p.stair); n > 0 {
 		stair = append(stair, in(a.x1, p.stair[n-1].y))
 		d.line(accent, d.scaled(0.8), stair...)
+	}
+	const half = 1.2 // height of the ends of a bar, above and below it
+	for _, t := range p.spots {
+		if t.high > t.low && !t.outside {
+			low, high := in(t.low, t.y), in(t.high, t.y)
+			d.line(soft, 0.4, low, high)
+			for _, end := range []point{low, high} {
+				d.line(soft, 0.4, point{end.x, end.y - half}, point{end.x, end.y + half})
+			}
+			marks = append(marks, box{low.x, low.y - half, high.x, high.y + half})
+		}
 	}
 	radius := d.scaled(1.7)
 	for _, t := range p.spots {
