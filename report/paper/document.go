@@ -11,6 +11,15 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
+// needed are the packages that the tables and figures need, in any document.
+const needed = `\usepackage{booktabs}
+\usepackage[flushleft]{threeparttable}
+\usepackage{siunitx}
+\usepackage[table]{xcolor}
+\usepackage{pgfplots}
+\usetikzlibrary{arrows.meta,patterns,patterns.meta}
+`
+
 // preamble is the preamble of a document in two columns. The preamble's packages come with Debian's
 // texlive-latex-extra, texlive-pictures and texlive-science, or with packages that these need.
 const preamble = `\documentclass[10pt,twocolumn,a4paper]{article}
@@ -20,13 +29,7 @@ const preamble = `\documentclass[10pt,twocolumn,a4paper]{article}
 \usepackage{mathptmx}\renewcommand{\ttdefault}{pcr}
 \usepackage[textwidth=17.6cm,columnsep=.6cm,top=2.2cm,bottom=2.4cm]{geometry}
 \usepackage{microtype}
-\usepackage{booktabs}
-\usepackage[flushleft]{threeparttable}
-\usepackage{siunitx}
-\usepackage[table]{xcolor}
-\usepackage{pgfplots}
-\usetikzlibrary{arrows.meta,patterns,patterns.meta}
-\usepackage[font=small,labelfont=bf,skip=4pt]{caption}
+` + needed + `\usepackage[font=small,labelfont=bf,skip=4pt]{caption}
 \captionsetup[figure]{skip=2pt}
 \usepackage{placeins}
 \usepackage{stfloats}
@@ -287,8 +290,8 @@ func (b *builder) readme() string {
 // ownPaper says how to put a table and a figure into another document.
 func (b *builder) ownPaper() string {
 	var t strings.Builder
-	t.WriteString("For a paper of your own, copy the packages that `main.tex` loads into the preamble, and these lines:\n\n" +
-		"```latex\n\\input{style}\n\\input{captions}\n```\n\n")
+	t.WriteString("For a paper of your own, these lines belong in the preamble:\n\n```latex\n" + needed +
+		"\\input{style}\n\\input{captions}\n```\n\n")
 	if len(b.tables) > 0 {
 		fmt.Fprintf(&t, "A table has its caption and label:\n\n```latex\n\\input{tables/%s}\n```\n\n", b.tables[0].Name)
 	}

@@ -379,7 +379,7 @@ func (b *builder) waterfallPlate() []Plate {
 	p.Caption = append(p.Caption, b.kept(b.paper.Groups[len(b.paper.Groups)-1:])...)
 	for _, category := range schemas.Categories {
 		if names := single[category]; len(names) > 0 {
-			p.Caption = join(p.Caption, plain(" For "), list(names),
+			p.Caption = join(p.Caption, parse(" For "), list(names),
 				plain(", the whole change is "+strings.ToLower(categoryNames[category])+"."))
 		}
 	}
@@ -566,10 +566,10 @@ func (b *builder) linesPlates() (out []Plate) {
 	if len(b.paper.Swept) == 0 || len(b.paper.Groups) < 2 {
 		return nil
 	}
-	peak, axis, caption := peakOf, "Peak memory", "Peak memory"
+	peak, axis, caption := peakOf, "Peak memory", "Peak allocated memory"
 	if b.comparedAny() {
 		axis = "Peak over " + strings.TrimSuffix(b.baselineName(), " training")
-		peak, caption = deltaOf, "Peak over "+b.baselineName()
+		peak, caption = deltaOf, "Peak allocated memory over "+b.baselineName()
 	}
 	what := parameterWords(b.paper.Swept[len(b.paper.Swept)-1])
 	if p := b.lines("lines", peak, 1, "bytes", plates.Lines{Axis: axis, Quantity: plates.Bytes}); p != nil {
@@ -577,7 +577,7 @@ func (b *builder) linesPlates() (out []Plate) {
 		case rises && b.comparedAny():
 			p.Finding = plain("How the overhead in memory grows with " + what + ".")
 		case b.comparedAny():
-			p.Finding = plain("Overhead over " + b.baselineName() + " by " + what + ".")
+			p.Finding = plain("Overhead in memory by " + what + ".")
 		case rises:
 			p.Finding = plain("How memory grows with " + what + ".")
 		default:

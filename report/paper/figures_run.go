@@ -212,8 +212,8 @@ func (b *builder) rolesPlate() []Plate {
 	p.Finding = plain("Which modules and operations hold the peak.")
 	if largest := m.Largest(); largest.Role != "" && largest.Op != "" && largest.Op != grouping.NotAnActivation {
 		share := 100 * float64(largest.Bytes) / float64(m.Peak)
-		p.Finding = plain(fmt.Sprintf("%s, %s: the largest part, %s\u202f%% of the peak.", roleName(largest.Role),
-			opName(largest.Op), pretty(number(share, percent, false))))
+		p.Finding = plain(fmt.Sprintf("%s in %s holds the largest part, %s\u202f%% of the peak.", opName(largest.Op),
+			roleName(largest.Role), pretty(number(share, percent, false))))
 	}
 	p.Caption = format("Allocated memory ("+f.Unit()+") at the peak of {}{} by the module's role and, of activations, "+
 		"the operation that keeps them for backward.", b.labels[e.Key].inside(), b.where())

@@ -117,7 +117,7 @@ func (c *Cell) shown() string {
 
 // markBest marks the best cells of a column among some lines: the cells that print like the lowest value, or like the
 // highest. It marks none if one of the lines has no exact figure, since the best is then unknown, or if the runs are
-// not methods. A value that prints as zero is never marked.
+// not methods.
 func (b *builder) markBest(lines []*Line, column int, highest bool) {
 	if !b.methods() {
 		return
@@ -138,14 +138,11 @@ func (b *builder) markBest(lines []*Line, column int, highest bool) {
 		return
 	}
 	for _, l := range lines {
-		if c := &l.cells[column]; c.text == best.text && !c.zero() {
+		if c := &l.cells[column]; c.text == best.text {
 			c.best = true
 		}
 	}
 }
-
-// zero reports whether a cell prints as zero, or as a value that is too small for the digits.
-func (c *Cell) zero() bool { return !c.isNumber() || strings.Trim(c.text, "+-0.") == "" }
 
 // columnOf returns the index of the column with a key, or -1.
 func (g *Grid) columnOf(key string) int {

@@ -72,7 +72,7 @@ func (b *builder) timeNote(g *Grid) (text Text) {
 		return nil
 	}
 	if c := g.columnOf(b.rateColumn().key); c >= 0 {
-		text = plain("Step time is the median of the timed steps; " + g.Heads[c].text.text() + " is of all of them together.")
+		text = plain("Median of the timed steps; " + g.Heads[c].text.text() + " of all of them together.")
 	}
 	slowed := b.slowed(b.paper.Groups)
 	if len(text) > 0 && len(slowed) > 0 {
@@ -100,10 +100,11 @@ func (b *builder) energyNote() Text {
 	case len(lent) == len(b.paper.Methods):
 		return plain("Energy of the GPU by NVML, in separate runs without instrumentation.")
 	case len(lent) <= most:
-		return format("Energy of the GPU by NVML; for {} in a separate run without instrumentation.", list(lent))
+		return format("Energy of the GPU by NVML; for {} in a separate run without instrumentation, so none is in bold.",
+			list(lent))
 	}
-	return plain(fmt.Sprintf("Energy of the GPU by NVML; for %d of %d in a separate run without instrumentation.",
-		len(lent), len(b.paper.Methods)))
+	return plain(fmt.Sprintf("Energy of the GPU by NVML; for %d of %d in a separate run without instrumentation, so none "+
+		"is in bold.", len(lent), len(b.paper.Methods)))
 }
 
 // lentEnergy reports whether an entry's energy comes from a bare run of the same experiment.
@@ -176,7 +177,7 @@ func (b *builder) slowed(groups []exhibits.Group) Text {
 	if many == 0 {
 		return nil
 	}
-	start := "he GPU was slowed down (" + strings.Join(schemas.ThrottleNames(reasons), ", ") + ") "
+	start := "lowed by " + strings.Join(schemas.ThrottleNames(reasons), ", ")
 	const mostShares = 3
 	if len(hit) == 1 {
 		timed := 0
@@ -194,9 +195,9 @@ func (b *builder) slowed(groups []exhibits.Group) Text {
 			}
 			names[share] = append(names[share], b.labels[e.Key].short())
 		}
-		at := plain("T")
+		at := plain("S")
 		if len(groups) > 1 {
-			at = join(parse("At "), place(&b.paper, hit[0]), parse(", t"))
+			at = join(parse("At "), place(&b.paper, hit[0]), parse(", s"))
 		}
 		var parts []Text
 		for i, share := range shares {
@@ -207,17 +208,17 @@ func (b *builder) slowed(groups []exhibits.Group) Text {
 			case len(shares) == 2 && i == 1 && len(names[shares[0]]) == 1 && len(names[share]) == timed-1 && timed > 2:
 				of = plain("every other run")
 			}
-			what := "in " + share + " timed steps of "
+			what := share + " timed steps of "
 			if i > 0 {
-				what = "in " + share + " of "
+				what = share + " of "
 			}
 			parts = append(parts, join(parse(what), of))
 		}
 		if len(shares) <= mostShares {
-			return join(at, parse(start), list(parts), plain("."))
+			return join(at, parse(start+": "), list(parts), plain("."))
 		}
 	}
-	return plain(fmt.Sprintf("T%sin at least half of the timed steps of %d of %d runs (README.md).", start, many, runs))
+	return plain(fmt.Sprintf("S%s: at least half of the timed steps of %d of %d runs (README.md).", start, many, runs))
 }
 
 // addSlowed adds to the caption in which runs the GPU was slowed down.
@@ -257,7 +258,7 @@ func (b *builder) kept(groups []exhibits.Group) Text {
 	}
 	until := ""
 	if gone {
-		until = ", some not until the peak"
+		until = "; some free it before the peak"
 	}
 	return parse(" " + upper(loops) + " keep `.grad` of the step before" + until + ".")
 }

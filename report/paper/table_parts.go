@@ -64,7 +64,7 @@ func (b *builder) componentsTable() *Grid {
 		g.Lines = append(g.Lines, Line{label: plain(categoryNames[part.Category]), cells: cells(part.Bytes),
 			run: part.Category})
 		if part.Category == "activations" && any64(c.HeldToo) {
-			g.Lines = append(g.Lines, Line{label: plain("held by hooks too"), cells: cells(c.HeldToo), italic: true,
+			g.Lines = append(g.Lines, Line{label: plain("of which held by hooks"), cells: cells(c.HeldToo), italic: true,
 				indent: true, run: "held"})
 		}
 	}

@@ -137,7 +137,7 @@ func (g *Grid) writeLine(b *strings.Builder, l *Line) {
 	case ruled:
 		b.WriteString("\\midrule\n")
 	case thin:
-		fmt.Fprintf(b, "\\cmidrule{1-%d}\n", len(g.Heads)+1)
+		b.WriteString("\\specialrule{\\cmidrulewidth}{1.5pt}{2pt}\n")
 	case space:
 		b.WriteString("\\addlinespace\n")
 	case heading:
@@ -169,10 +169,14 @@ func (c *Cell) tex(italic bool) string {
 	case c.atLeast:
 		text = `{$\geq$}` + text
 	}
+	braced := text[0] == '{' && !c.atLeast
 	switch {
-	case c.word && italic && text != "{}":
+	case text == "{}":
+	case braced && c.best:
+		text = `{\bfseries ` + text[1:]
+	case braced && (c.italic || italic):
 		text = `{\itshape ` + text[1:]
-	case c.word:
+	case braced:
 	case c.best:
 		text = `\bfseries ` + text
 	case c.italic || italic:

@@ -107,7 +107,7 @@ func (t Text) tex() string {
 		switch s.kind {
 		case code:
 			// LaTeX divides no word of this font: a name in a narrow column may end a line after "_".
-			b.WriteString(`\texttt{` + strings.ReplaceAll(escape(s.text), `\_`, `\_\allowbreak `) + "}")
+			b.WriteString(`\dpsCode{` + strings.ReplaceAll(escape(s.text), `\_`, `\_\allowbreak `) + "}")
 		case symbol:
 			b.WriteString("$" + s.text + "$")
 		case bold:

@@ -264,7 +264,7 @@ func (f *bars) layout(rows []string) {
 	gap := 1.2 * s.Label
 	panel := (s.Width - f.left - float64(across-1)*gap) / float64(across)
 	f.tellApart()
-	const mostOfPanel = 0.4 // share of a panel for the texts after the bars
+	const mostOfPanel = 0.6 // share of a panel for the texts after the bars
 	f.changes = f.endWidth(true) <= mostOfPanel*panel
 	f.scale = (panel - f.endWidth(f.changes)) / f.most
 	f.keep()

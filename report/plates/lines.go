@@ -141,16 +141,22 @@ func (f Lines) Draw(s Style) (*Drawing, error) {
 	}
 	under := d.below(&axes{xTicks: []tick{{}}, xLabel: "x"}) + 0.5*s.Label
 	tall := g.tall(s, max(need, min(Centimetres(4.2), max(Centimetres(3.4), g.width*0.6))), titled+under)
+	before, after := make([]float64, len(panels)), make([]float64, len(panels))
 	for i, p := range panels {
-		x, y := g.x(i), float64(i/g.across)*(tall+titled+under)+titled
-		a := &p.axes
 		p.tail = min(p.tail, g.width/2)
-		a.box = box{x + d.left(a), y, x + g.width - p.tail, y + tall}
+		before[i], after[i] = d.left(&p.axes), p.tail
+	}
+	plots, width := g.plots(before, after)
+	for i, p := range panels {
+		x, y := plots[i], float64(i/g.across)*(tall+titled+under)+titled
+		a := &p.axes
+		a.box = box{x, y, x + width, y + tall}
+		from, to := x-before[i]-g.gap/2, min(s.Width, x+width+after[i]+g.gap/2)
 		title := d.lab(a.title)
 		title.bold = true
-		a.title = fit(title, g.width)
-		a.xLabel = fit(d.lab(a.xLabel), g.width)
-		p.ticks(d, x-g.gap/2, min(s.Width, x+g.width+g.gap/2))
+		a.title = fit(title, to-from-g.gap)
+		a.xLabel = fit(d.lab(a.xLabel), to-from-g.gap)
+		p.ticks(d, from, to)
 		d.open(a)
 		f.draw(d, p)
 		d.open(nil)

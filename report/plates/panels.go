@@ -31,6 +31,28 @@ func (g panelGrid) tall(s Style, want, rest float64) float64 {
 // x returns the left edge of panel i.
 func (g panelGrid) x(i int) float64 { return float64(i%g.across) * (g.width + g.gap) }
 
+// plots returns the left edge of each panel's plot, and the width of all of them. before and after are the widths that
+// each panel's texts need at the left and at the right of its plot.
+func (g panelGrid) plots(before, after []float64) (left []float64, width float64) {
+	lefts, rights := make([]float64, g.across), make([]float64, g.across)
+	for i := range before {
+		lefts[i%g.across] = max(lefts[i%g.across], before[i])
+		rights[i%g.across] = max(rights[i%g.across], after[i])
+	}
+	width = g.width
+	for c := range lefts {
+		width -= (lefts[c] + rights[c]) / float64(g.across)
+	}
+	at := 0.0
+	for c := range lefts {
+		lefts[c], at = at+lefts[c], at+lefts[c]+width+rights[c]+g.gap
+	}
+	for i := range before {
+		left = append(left, lefts[i%g.across])
+	}
+	return left, width
+}
+
 // mostPanels returns the most panels for which a place has room.
 func mostPanels(s Style) int {
 	if s.slide() {
