@@ -126,9 +126,10 @@ func (r reader) rises() map[schemas.Category]int64 {
 }
 
 // Cause returns the category that a figure names at an entry's peak. Of the categories that rise in the peak's phase,
-// Cause returns the one that exceeds the baseline's by most. If none of these exceeds the baseline's, it is the one that
-// rises most. If none rises, it is the category that exceeds the baseline's by most. If none exceeds the baseline's,
-// Cause returns the largest category besides parameters, optimizer state, gradients and activations, or "".
+// Cause returns the one that exceeds the baseline's by most. If none of these exceeds the baseline's, Cause returns the
+// one that rises most. If none rises, Cause returns the category that exceeds the baseline's by most. If none exceeds
+// the baseline's, Cause returns the largest category besides parameters, optimizer state, gradients and activations,
+// or "".
 func (s *Step) Cause(e *Entry) (cause schemas.Category) {
 	most := int64(0)
 	take := func(c schemas.Category, bytes int64) {

@@ -100,8 +100,9 @@ func compileIn(t *testing.T, c class) {
 func TestTwoFoldersCompile(t *testing.T) {
 	needsTeX(t)
 	dir := t.TempDir()
-	text := "\\documentclass[twocolumn]{article}\\usepackage[margin=1.6cm,columnsep=0.44cm]{geometry}\\usepackage[T1]{fontenc}" +
-		"\\usepackage[utf8]{inputenc}\\usepackage{textcomp}\\usepackage{mathptmx}\\usepackage[table]{xcolor}\n" + packages +
+	text := "\\documentclass[twocolumn]{article}\\usepackage[margin=1.6cm,columnsep=0.44cm]{geometry}" +
+		"\\usepackage[T1]{fontenc}\\usepackage[utf8]{inputenc}\\usepackage{textcomp}\\usepackage{mathptmx}" +
+		"\\usepackage[table]{xcolor}\n" + packages +
 		"\\input{one/style}\\input{one/captions}\\input{two/captions}\n\\begin{document}\n"
 	for _, of := range [][3]string{{"one", "headline", ""}, {"two", "seq", "seq-"}} {
 		m := configured(t, of[1], func(c *paper.Config) { c.Prefix = of[2] })

@@ -205,7 +205,8 @@ func (b *builder) captions() string {
 		"\\providecommand{\\dpsCaption}[1]{\\csname dps@caption@#1\\endcsname}\n\\makeatletter\n")
 	for i := range b.plates {
 		p := &b.plates[i]
-		fmt.Fprintf(&t, "\\@namedef{dps@caption@%s}{\\textbf{%s} %s}\n", b.config.Prefix+p.Name, p.Finding.tex(), p.Caption.tex())
+		fmt.Fprintf(&t, "\\@namedef{dps@caption@%s}{\\textbf{%s} %s}\n", b.config.Prefix+p.Name, p.Finding.tex(),
+			p.Caption.tex())
 	}
 	t.WriteString("\\makeatother\n")
 	return t.String()
@@ -298,9 +299,9 @@ func (b *builder) ownPaper() string {
 	if len(b.plates) > 0 {
 		t.WriteString("A figure gets them here:\n\n```latex\n" + b.float(&b.plates[0]) + "```\n\n")
 	}
-	t.WriteString("`widths` in `" + ConfigFile + "` adapts tables and figures to a document: `{column: 8.8, page: 18.1}` " +
-		"for IEEEtran, `{column: 13.97, page: 13.97}` for NeurIPS. `prefix` gives labels and captions other names, if a " +
-		"document takes tables and figures of several folders.\n\n")
+	t.WriteString("`widths` in `" + ConfigFile + "` adapts tables and figures to a document: `{column: 8.8, " +
+		"page: 18.1}` for IEEEtran, `{column: 13.97, page: 13.97}` for NeurIPS. `prefix` gives labels and captions " +
+		"other names, if a document takes tables and figures of several folders.\n\n")
 	return t.String()
 }
 

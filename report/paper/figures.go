@@ -167,7 +167,7 @@ func (b *builder) bar(e *exhibits.Entry, g *exhibits.Group) plates.Bar {
 // explainMark explains the mark of runs that are not private, if the figure has the mark.
 func (p *Plate) explainMark(marked bool) {
 	if marked {
-		p.Caption = append(p.Caption, span{kind: words, text: " †: computes only norms, not private."})
+		p.Caption = append(p.Caption, span{kind: words, text: " †: only norms, not private."})
 	}
 }
 
@@ -542,7 +542,7 @@ func (b *builder) tradeoffPlate() []Plate {
 		p.Caption = append(p.Caption, span{kind: words, text: " Filled: on the front (line)."})
 	}
 	if f.HasRanges() {
-		p.Caption = append(p.Caption, span{kind: words, text: " Bars: lowest to highest of repeats."})
+		p.Caption = append(p.Caption, span{kind: words, text: " Bars: range of repeats."})
 	}
 	if f.OwnAxes() {
 		p.Caption = append(p.Caption, span{kind: words, text: " Panels have axes of their own."})

@@ -316,8 +316,8 @@ func (b *builder) ladderPlate() []Plate {
 		p.Finding = format("On the device, {} need"+b.plural(e)+" the most: torch's cache holds {}.",
 			b.labels[e.Key].inside(), plain(pretty(number(float64(b.held(e, ladder.RungCached)), u, false))+"\u202f"+u.name))
 	}
-	p.Caption = format("Device memory in use{}, rounded, when torch's allocator peaks; outside of torch by the nearest sample of "+
-		"NVML.", b.where())
+	p.Caption = format("Device memory in use{}, rounded, when torch's allocator peaks; outside torch: NVML's nearest "+
+		"sample.", b.where())
 	if some {
 		p.Caption = append(p.Caption, span{kind: words, text: " Outside of torch's allocator: " + joined +
 			"; not every run tells them apart."})

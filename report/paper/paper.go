@@ -234,9 +234,9 @@ func (b *builder) common() string {
 	batch, length := fact("batch_size"), fact("seq_len")
 	switch {
 	case batch == "1" && length != "":
-		parts = append(parts, "one sequence of "+grouped(length)+" tokens")
+		parts = append(parts, "1\u202f×\u202f"+grouped(length)+" tokens")
 	case batch != "" && length != "":
-		parts = append(parts, fmt.Sprintf("%s sequences of %s tokens", grouped(batch), grouped(length)))
+		parts = append(parts, fmt.Sprintf("%s\u202f×\u202f%s tokens", grouped(batch), grouped(length)))
 	case batch != "":
 		parts = append(parts, "batch "+grouped(batch))
 	case length != "":
@@ -246,7 +246,7 @@ func (b *builder) common() string {
 		parts = append(parts, precision)
 	}
 	if gpu := fact("GPU"); gpu != "" {
-		parts = append(parts, gpu)
+		parts = append(parts, strings.TrimPrefix(gpu, "NVIDIA "))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -339,7 +339,7 @@ func (b *builder) mainCaption(g *Grid, columns []column) {
 		return slices.ContainsFunc(columns, func(c column) bool { return c.name == name })
 	}
 	g.Finding = b.mainFinding(has)
-	what := []string{"Peak allocated GPU memory"}
+	what := []string{"Peak allocated memory"}
 	if has(colStep) {
 		what = append(what, "time")
 	}
@@ -348,17 +348,17 @@ func (b *builder) mainCaption(g *Grid, columns []column) {
 	}
 	text := joinWords(what)
 	if len(what) > 1 {
-		text += " of one training step"
+		text += " of a step"
 	}
 	if common := b.common(); common != "" {
 		text += "; " + common
 	}
 	text += "."
 	if slices.ContainsFunc(columns, func(c column) bool { return c.compares() && c.name != colSlowdown }) {
-		text += " Δ: over " + b.baselineName() + "."
+		text += " Δ: over " + strings.TrimSuffix(b.baselineName(), " training") + "."
 	}
 	if bestOf(g) {
-		text += " Best private method in bold."
+		text += " Best private in bold."
 	}
 	g.Caption = plain(text)
 }

@@ -211,8 +211,8 @@ func (b *builder) phasesTable() *Grid {
 		what = "GPU time"
 	}
 	b.fit(g)
-	g.Caption = format(what+" of each phase of a step{}, rounded; grey: the highest of each "+strings.ToLower(b.first())+".",
-		b.where())
+	g.Caption = format(what+" of each phase of a step{}, rounded; grey: the highest of each "+
+		strings.ToLower(b.first())+".", b.where())
 	if slices.ContainsFunc(g.Lines, func(l Line) bool {
 		return slices.ContainsFunc(l.cells, func(c Cell) bool { return c.text == absent().text })
 	}) {

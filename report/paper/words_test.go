@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/report/paper"
 )
 
@@ -105,5 +106,33 @@ func TestCommandsFitTheCitations(t *testing.T) {
 		if strings.Contains(first, "bibtex") != want || strings.Contains(read(t, dir, "README.md"), "bibtex") != want {
 			t.Errorf("%s: %s", example, first)
 		}
+	}
+}
+
+// Captions have at most 45 words, with the sentence in bold.
+func TestCaptionsAreShort(t *testing.T) {
+	const most = 45
+	for example, rest := range map[string]bool{"headline": false, "headline-batch": true, "trainers": true, "seq": true,
+		"lora": true} {
+		t.Run(example, func(t *testing.T) {
+			if rest {
+				testkit.Rest(t)
+			}
+			dir, m := write(t, example, nil)
+			captions := paper.Captions(&m)
+			tables, err := filepath.Glob(filepath.Join(dir, "tables", "*.txt"))
+			if err != nil || len(tables) == 0 {
+				t.Fatalf("no tables: %v", err)
+			}
+			for _, path := range tables {
+				captions[filepath.Base(path)], _, _ = strings.Cut(read(t, path), "\n")
+			}
+			for name, caption := range captions {
+				// A number and its unit are one word: a narrow space joins them.
+				if n := len(strings.Split(caption, " ")); n < 2 || n > most {
+					t.Errorf("%s: %d words: %s", name, n, caption)
+				}
+			}
+		})
 	}
 }
