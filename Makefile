@@ -1,36 +1,41 @@
-# make demo       what differential privacy costs, on this machine's GPU or on the phantom GPU, and a report on it
-# make test       the tests, under torch 2.11.0: about 12 minutes on two cores. It says what it left out
-# make test-more  test-rest (what make test left out), test-next (the agent and the phantom GPU under torch 2.15.0) and
-#                 test-edges (benchmarks, fuzzing, the race detector)
-# make test-long  hours: all of collect under torch 2.15.0, all kill tests, compiled scripts, every recording on the
-#                 phantom GPU
-# make test-torch TORCH=2.10  the tests that ask most of torch, under a version that CI does not run: 2.10 (CUDA 12.8)
-#                 or 2.13
-# make wheels     wheels for Linux, macOS and Windows, and a source distribution, in dist
-# make walk       the wheel for Linux on x86-64, in fresh environments without Go and gcc, under Python 3.10 to 3.13
-# make site       the documentation as a site, in the folder site
-# make lint       gofmt, go vet, staticcheck, actionlint, ruff, mypy, Vale (docs/style.md), builds for Linux, macOS and
-#                 Windows, and a report by a build that has nothing else
+# make demo       records on this machine's GPU, or predicts on the phantom GPU, what differential privacy costs. It
+#                 writes a report.
+# make test       runs the tests under torch 2.11.0, in about 12 minutes on two cores. It prints how many tests it left
+#                 out.
+# make test-more  runs test-rest (the tests that make test left out), test-next (the agent and the phantom GPU under
+#                 torch 2.15.0) and test-edges (benchmarks, fuzzing, the race detector).
+# make test-long  runs for hours. It tests all of collect under torch 2.15.0, all kill tests, compiled scripts, and
+#                 every recording on the phantom GPU.
+# make test-torch TORCH=2.10  runs the tests that depend most on torch, under a version that CI does not use: 2.10 (CUDA
+#                 12.8) or 2.13.
+# make wheels     makes wheels for Linux, macOS and Windows, and a source distribution, in dist.
+# make walk       tries the wheel for Linux on x86-64 in fresh environments without Go and gcc, under Python 3.10 to
+#                 3.13.
+# make site       builds the documentation as a site, in the folder site.
+# make lint       runs gofmt, go vet, staticcheck, actionlint, ruff, mypy and Vale (docs/style.md). It also builds
+#                 dpsight for Linux, macOS and Windows, and checks that a report needs no cgo, Python and network.
 .PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone wheels
 .PHONY: walk clean test-notebooks test-page test-paper tex-packages site
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
 AGENT := collect/agent/python
-# Tests that draw hundreds of pictures, or print what the documentation shows, on one goroutine: under the race detector
-# they take minutes and find nothing. So it is with examples, whose tests go through every recording with what other
-# packages test, and with scripts of commands, each of which starts the program anew.
+# ALONE matches tests that draw hundreds of pictures, or print what the documentation shows, on one goroutine. Under the
+# race detector they take minutes and find nothing. ALONE also matches TestScripts, in which each command starts the
+# program again. make test-edges leaves out examples/tests too, since they test code that other packages test.
 ALONE := Gallery|Geometry|Document|KnownErrorsAre|^TestScripts$$
-# Tests that do more with DPSIGHT_TEST_LONG: all kills, compiled scripts, every recording on the phantom GPU.
+# LONGER matches tests that do more with DPSIGHT_TEST_LONG: all kills, compiled scripts, every recording on the phantom
+# GPU.
 LONGER := Kill|KindsOfScript|PhantomPredicts|ScriptsAreBrokenDown|World|VaryingSize
 
-# Tests outside collect that run torch: the others would say the same under another version.
+# TORCH matches the tests outside collect that run torch. The other tests outside collect give the same result under any
+# version of torch.
 TORCH := Phantom|Scripts|Ending|Interrupted|Presets|Defects|Document
 
 build:
 	go build -o dpsight ./cmd/dpsight
 
-# The interpreter of the built-in experiments is remembered in the cache, where dpsight looks for it.
+# make setup writes the path of the interpreter for the built-in experiments into the cache, where dpsight looks for it.
 setup: build
 	@python=$$($(VENV)/torch-2.11.txt) && mkdir -p "$${XDG_CACHE_HOME:-$$HOME/.cache}/dpsight" && \
 	echo "$$python" > "$${XDG_CACHE_HOME:-$$HOME/.cache}/dpsight/python" && echo "experiments run with $$python"
@@ -38,12 +43,12 @@ setup: build
 demo: build
 	@scripts/demo.sh
 
-# A Python with a torch, for go test: without one the tests that need torch would be skipped, so what makes it has to
-# succeed first.
+# WITH makes a Python with the given version of torch and names it to go test. If this fails, the target fails. Without
+# a Python with torch, go test would skip the tests that need torch.
 WITH = python=$$($(VENV)/torch-$(1).txt) && DPSIGHT_TEST_PYTHON=$$python
 
-# Tests of several packages run at once: OpenMP's threads that spin between parallel regions would take the cores from
-# the others.
+# The tests of several packages run at the same time. With PASSIVE, OpenMP's threads do not spin between parallel
+# regions, so they do not take the cores from other tests.
 test test-rest test-notebooks test-edges test-next test-long test-torch: export OMP_WAIT_POLICY := PASSIVE
 
 test: setup
@@ -52,22 +57,23 @@ test: setup
 
 test-more: test-rest test-next test-edges
 
-# make test-rest SHARE=1/3 runs every third of these tests, from the first.
+# make test-rest SHARE=1/3 runs every third of the tests that make test left out, beginning with the first.
 test-rest: setup
 	notebooks=$$($(VENV)/notebooks.txt) && $(call WITH,2.11) DPSIGHT_TEST_NOTEBOOKS_PYTHON=$$notebooks \
 	  DPSIGHT_TEST_PART=rest go test -timeout 40m -run "$$(scripts/left-out.sh -run $(SHARE))" \
 	  $$(scripts/left-out.sh -packages)
 
-# A notebook that records its cells, tables and exports as other libraries read them: half a minute, in an environment
-# of their own.
+# make test-notebooks tests a notebook that records its cells, and reads tables and exports with other libraries. make
+# test-notebooks takes half a minute, in a separate environment.
 OTHERS := TestNotebook|TestStore|TestTablesAreReadByOthers|TestExportsAreReadByOthers
 test-notebooks: setup
 	notebooks=$$($(VENV)/notebooks.txt) && $(call WITH,2.11) DPSIGHT_TEST_NOTEBOOKS_PYTHON=$$notebooks \
 	  DPSIGHT_TEST_PART=rest go test -run '^($(OTHERS))$$' ./collect/agent ./examples/tests
 
-# The page in Chromium: its bundle is what its sources make, its numbers are those of analyze, and nothing leaves it. It
-# needs Node 20.19 or later and Debian's chromium. Pictures of all views lie in $XDG_CACHE_HOME/dpsight/page-pictures;
-# with PICTURES=main those of two of the four widths, which takes less time.
+# make test-page tests the page in Chromium. The committed bundle must equal what the sources give, the page must show
+# the same numbers as dpsight's commands, and it must not send anything to another host. The test needs Node 20.19 or
+# later and Debian's chromium. make test-page writes pictures of all views into $XDG_CACHE_HOME/dpsight/page-pictures.
+# With PICTURES=main it draws only two of the four widths, which takes less time.
 test-page: build
 	@if ! command -v chromium >/dev/null || ! command -v npm >/dev/null || ! scripts/page.sh able; then \
 	  echo "Node 20.19 or chromium is missing (apt-get install chromium): the page is not tested in a browser" >&2; \
@@ -77,8 +83,9 @@ test-page: build
 	  $(PICTURES) && $(call WITH,2.11) \
 	node report/web/tests/served_page.mjs "$$PWD/dpsight" "$$(command -v chromium)" examples "$$pictures"
 
-# Documents of dpsight paper, compiled: of the recorded stores, of odd ones, and in other classes. It takes a minute on
-# two cores, and fails if LaTeX is there and a test is skipped. test-more tries acmart too.
+# make test-paper compiles documents of dpsight paper: papers of recorded stores and of unusual stores, and documents of
+# other LaTeX classes. make test-paper takes a minute on two cores. If LaTeX is installed and a test is skipped, it
+# fails. test-more also tests the class acmart.
 TEX := texlive-latex-extra texlive-science texlive-pictures texlive-publishers texlive-fonts-recommended
 test-paper:
 	@if ! command -v pdflatex >/dev/null || ! command -v bibtex >/dev/null; then \
@@ -90,7 +97,7 @@ test-paper:
 tex-packages:
 	@echo $(TEX)
 
-# The site: pages, links and anchors that do not exist, and what would be loaded from another host, are errors.
+# make site fails if a page, a link or an anchor does not exist, or if a page would load something from another host.
 site: export NO_MKDOCS_2_WARNING := 1
 site:
 	$$(dirname $$($(VENV)/site.txt))/mkdocs build --strict --quiet
@@ -101,7 +108,8 @@ FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode in
   ingest/packed:FuzzList ingest/stackrules:FuzzUserRules collect/suite:FuzzWhere live:FuzzRequest \
   schemas/dense:FuzzUnmarshal
 
-# Without a bound, finding a shorter input for each that reaches something new takes nearly all of the time.
+# Go's fuzzer looks for a shorter form of each input that reaches new code. Without -fuzzminimizetime this takes nearly
+# all of the time.
 test-edges: setup
 	python3 scripts/measure_prediction.py --untimed ./dpsight "$$($(VENV)/torch-2.11.txt)" host cast
 	go test -run '^$$' -bench Report -benchtime 3x ./examples/tests
@@ -127,7 +135,7 @@ test-long: setup
 
 	$(MAKE) --no-print-directory repeat
 
-# Ten predictions of each script have one peak, or announce how far it varies.
+# make repeat predicts each script ten times. The ten peaks must be equal, or the predictions must announce their range.
 repeat: setup
 	scripts/repeat_predictions.py ./dpsight "$$($(VENV)/torch-2.11.txt)" collect/livetest/testdata/cases/*.py \
 	  examples/scripts/gan.py "examples/scripts/oom.py die" "examples/scripts/oom.py recover"
@@ -156,8 +164,9 @@ lint:
 	GOOS=windows CGO_ENABLED=0 go vet ./...
 	@$(MAKE) --no-print-directory alone
 
-# Reports need nothing: a binary without cgo, without Python, settings or, where a namespace may be made, network, says
-# the same.
+# make alone checks that a report needs neither cgo, Python nor settings. A program that was built without cgo and runs
+# without them must write the same results.json. If the machine allows a network namespace, it also runs without
+# network.
 alone:
 	@temp=$$(mktemp -d) && trap 'rm -rf "$$temp"' EXIT && lonely= && \
 	if unshare --map-root-user --net true 2>/dev/null; then lonely="unshare --map-root-user --net"; fi && \
@@ -167,13 +176,13 @@ alone:
 	$$lonely env -i PATH=/nonexistent "$$temp/alone" report examples/headline -o "$$temp/b" >/dev/null && \
 	cmp "$$temp/a/results.json" "$$temp/b/results.json"
 
-# The wheels of all platforms, and the source distribution: dist/. auditwheel says whether those for Linux are what
-# their names say.
+# make wheels makes the wheels of all platforms and the source distribution in dist. auditwheel checks that the wheels
+# for Linux need no newer glibc than their names say.
 wheels:
 	$$($(VENV)/wheels.txt) scripts/wheels.py --audit
 
-# What the wheel does where there is neither Go nor gcc. An interpreter that is not installed is named in the table, and
-# then this fails.
+# make walk tries the wheel where neither Go nor gcc can be found. If an interpreter is not installed, the table names
+# it, and make walk fails.
 walk: PYTHONS := /usr/bin/python3 3.10 3.11 3.12 3.13
 walk:
 	$$($(VENV)/wheels.txt) scripts/wheels.py --audit manylinux_2_28_x86_64

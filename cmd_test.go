@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// The command line has flags, calls of packages and exit codes: it stays small, and reads no text of others by
-// patterns.
+// The package cmd/dpsight has only flags, calls of packages and exit codes. So it stays small, and it does not parse
+// texts with regular expressions.
 func TestCommandLineHasNoLogic(t *testing.T) {
 	const most = 2110
 	files, err := filepath.Glob("cmd/dpsight/*.go")
@@ -45,7 +45,8 @@ func TestCommandLineHasNoLogic(t *testing.T) {
 	if counted < 10 {
 		t.Errorf("cmd/dpsight has %d files: the test looks in the wrong place", counted)
 	}
-	// Code that only the grammar needs is in a package of its own. There are no other packages beside the two.
+	// Code that only the grammar of the command line needs is in cmd/grammar. There are no packages beside cmd/dpsight
+	// and cmd/grammar.
 	for pattern, allowed := range map[string][]string{"cmd/*/*/*.go": nil, "cmd/*.go": nil,
 		"cmd/*": {"cmd/dpsight", "cmd/grammar"}} {
 		found, err := filepath.Glob(pattern)

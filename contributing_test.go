@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestContributingNamesWhatThereIs holds the errands of CONTRIBUTING.md to the code: each path that it names exists,
-// and each test that it runs or names is one.
+// TestContributingNamesWhatThereIs compares CONTRIBUTING.md with the code. Each path and each test that CONTRIBUTING.md
+// names must exist.
 func TestContributingNamesWhatThereIs(t *testing.T) {
 	b, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {
@@ -40,13 +40,13 @@ func TestContributingNamesWhatThereIs(t *testing.T) {
 	}
 }
 
-// besideAgent reports whether a name belongs to one of the agent's modules.
+// besideAgent reports whether a name is the name of a file in the agent's Python package.
 func besideAgent(name string) bool {
 	_, err := os.Stat(filepath.Join("collect", "agent", "python", "dpsight", name))
 	return err == nil
 }
 
-// testNames are the tests of all packages.
+// testNames returns the names of the tests of all packages.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names, test := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test\w+)\(`)
@@ -65,8 +65,8 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// TestWhatIsLeftOutIsNamed holds scripts/left-out.sh to the tests: what it hands to go test -run are tests that exist,
-// and it can name each test that leaves something out.
+// TestWhatIsLeftOutIsNamed runs scripts/left-out.sh -run, which prints the names of tests. Each of these tests must
+// exist.
 func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	out, err := exec.Command("scripts/left-out.sh", "-run").CombinedOutput()
 	if err != nil {

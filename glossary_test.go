@@ -13,19 +13,20 @@ import (
 
 const glossary = "docs/glossary.md"
 
-// minTerms and maxTerms bound the glossary: the words of the field that a reader needs, and not every name in the code.
+// minTerms and maxTerms bound the number of terms. The glossary has the words that a reader needs, and not every name
+// in the code.
 const (
 	minTerms = 40
 	maxTerms = 60
 )
 
-// glossaryValues are the values that the rows of some terms name, in order.
+// glossaryValues has, for some terms, the values that the glossary must name, in order.
 var glossaryValues = map[string][]string{
 	"confidence":   {schemas.ExactExpected, schemas.Close, schemas.Indicative},
 	"conservation": {schemas.Exact, schemas.Bounded, schemas.Lossy, schemas.Unverifiable},
 }
 
-// word matches a term, singular or plural, as whole words.
+// word returns a pattern that matches a term as whole words, in singular or plural.
 func word(term string) *regexp.Regexp {
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.ToLower(term)), " ", `[\s-]`)
 	if stem, ok := strings.CutSuffix(pattern, "y"); ok {
@@ -57,9 +58,9 @@ func TestGlossaryMatchesWholeWords(t *testing.T) {
 	}
 }
 
-// TestGlossary checks the glossary's form. Each term has one row, in alphabetical order. Each term occurs in
-// another page, in a help text or in the code that writes reports. The table, document or folder that is said to
-// define it exists. The values that it names are the code's.
+// TestGlossary checks the glossary. Each term has one row, in alphabetical order. Each term occurs in another page, in
+// a help text or in the code that writes reports. The table, document or folder in the term's last column exists. If a
+// row names values, the code has the same values.
 func TestGlossary(t *testing.T) {
 	text, err := os.ReadFile(glossary)
 	if err != nil {
@@ -67,7 +68,7 @@ func TestGlossary(t *testing.T) {
 	}
 	used := strings.ToLower(readers(t))
 	var terms []string
-	checked := 0 // of glossaryValues
+	checked := 0 // how many terms of glossaryValues have a row
 	row := regexp.MustCompile("(?m)^\\| ([a-z].*?) \\| (.*?) \\| `(.*?)` \\|$")
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		term, meaning, where := m[1], m[2], m[3]
@@ -108,8 +109,8 @@ func TestGlossary(t *testing.T) {
 	}
 }
 
-// readers is the text that a user of dpsight reads, the glossary left out: README, the pages,
-// the help texts and the sources of reports.
+// readers returns the texts that a user of dpsight reads, without the glossary. The texts are README.md, the pages of
+// docs, the help texts and the sources of reports.
 func readers(t *testing.T) string {
 	t.Helper()
 	files := []string{"README.md"}
@@ -134,7 +135,8 @@ func readers(t *testing.T) string {
 	return all.String()
 }
 
-// defined reports whether a place that the glossary names exists: a path, a table of schemas, or a run's document.
+// defined reports whether a place in the glossary's last column exists. A place is a path, a table of package schemas,
+// or a document of a run.
 func defined(t *testing.T, where string) bool {
 	t.Helper()
 	if _, err := os.Stat(where); err == nil {

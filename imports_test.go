@@ -18,20 +18,21 @@ import (
 
 const module = "github.com/dpsight/dpsight/"
 
-// mayImport says which of dpsight's top folders the packages of one may import. Tests may import more.
+// mayImport has, for each top folder, the top folders that its packages may import. Tests may import more.
 var mayImport = map[string][]string{
 	"schemas": {"schemas"},
 	"collect": {"schemas", "collect"},
 	"ingest":  {"schemas", "ingest"},
 	"analyze": {"schemas", "analyze"},
 	"report":  {"schemas", "analyze", "report"},
-	// what is shown of a run while it grows: journals, replayed as ingest does, in the page that report makes
+	// live shows growing runs. live reads journals, replays them as ingest does, and serves the page that report makes.
 	"live":    {"schemas", "ingest", "report", "live"},
 	"cmd":     {"schemas", "collect", "ingest", "analyze", "report", "live", "cmd"},
 	"scripts": {"schemas", "collect", "ingest"}, // the maintainers' own tools
 }
 
-// pure packages, and those below them, neither read nor write: no files, no printing, no processes.
+// pure lists packages that must not read or write. These packages and the packages below them use no files, print
+// nothing and start no processes.
 var pure = []string{"analyze", "ingest/steps", "ingest/join", "ingest/modelnames", "ingest/replay",
 	"ingest/annotations"}
 
@@ -100,17 +101,18 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
-// touching are the packages whose work is files, processes or the network. Packages below them are too.
+// touching lists packages that use files, processes or the network. The packages below them count too.
 var touching = []string{"io/fs", "io/ioutil", "log", "net", "os", "path/filepath", "syscall",
 	module + "schemas/store"}
 
-// fileVerbs finds the functions of dpsight's own packages that read or write files, by the first word of their names.
+// fileVerbs matches functions of dpsight's own packages that read or write files, mostly by the first word of their
+// names.
 var fileVerbs = regexp.MustCompile(`^(Check|Open|Pack|Read|Request|Seal|Unpack|Write)([A-Z]|$)|` +
 	`^(IsRun|LiveJournals|Requested|SealedJournals)$`)
 
-// impurities are the imports and the functions of a file that a pure package must not use.
+// impurities returns the imports and functions in a file that a pure package must not use.
 func impurities(f *ast.File) (found []string) {
-	names := map[string]string{} // of the imported packages
+	names := map[string]string{} // import path of each package, by its name in the file
 	for _, im := range f.Imports {
 		p, _ := strconv.Unquote(im.Path.Value)
 		names[path.Base(p)] = p
@@ -142,7 +144,7 @@ func impurities(f *ast.File) (found []string) {
 	return found
 }
 
-// A pure package cannot hide that it reads or writes: what it may not use is found under each name.
+// impurities finds what a pure package must not use, even under another name.
 func TestImpurities(t *testing.T) {
 	const source = `package pure
 

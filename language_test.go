@@ -13,12 +13,13 @@ import (
 	"testing"
 )
 
-// dialect is what this project's English had too much of: sentences that hang on "of which" and its kin.
+// dialect matches phrases such as "of which". This project's English had too many sentences with such phrases.
 var dialect = regexp.MustCompile(`\b(of which|that of|those of|but for)\b`)
 
 var commentLine = regexp.MustCompile(`^\s*(//|#|\*|/\*)`)
 
-// Fewer than one line in 200 is in the dialect that docs/style.md has rewrites of, in documents and in comments.
+// In documents, and in comments, fewer than one line in 200 may have a phrase of the dialect. docs/style.md has
+// rewrites of such sentences.
 func TestLittleDialect(t *testing.T) {
 	type count struct{ lines, matches int }
 	counts := map[string]*count{"documents": {}, "comments": {}}
@@ -59,12 +60,14 @@ func TestLittleDialect(t *testing.T) {
 	}
 }
 
-// maxDocWords is how many words a sentence of a doc comment may have. Documents may have 40 (styles/Dpsight).
+// maxDocWords is the highest number of words in a sentence of a doc comment. A sentence of a document may have 40 words
+// (styles/Dpsight).
 const maxDocWords = 45
 
 var sentenceEnd = regexp.MustCompile(`[.!?]["')\]]*(?:\s+|$)`)
 
-// docSentences are the sentences in a doc comment's paragraphs and list items, without its code and headings.
+// docSentences returns the sentences in the paragraphs and list items of a doc comment. docSentences leaves out code
+// and headings.
 func docSentences(text string) (sentences []string) {
 	var p comment.Parser
 	var walk func(blocks []comment.Block)
@@ -85,7 +88,8 @@ func docSentences(text string) (sentences []string) {
 	return sentences
 }
 
-// publicDocs are the comments that go doc shows: a package's, and those beside exported names and fields.
+// publicDocs returns the comments that go doc shows. go doc shows the comments of a package, of exported names and of
+// their fields.
 func publicDocs(f *ast.File) []*ast.CommentGroup {
 	docs := []*ast.CommentGroup{f.Doc}
 	for _, d := range f.Decls {
@@ -95,7 +99,7 @@ func publicDocs(f *ast.File) []*ast.CommentGroup {
 				docs = append(docs, d.Doc)
 			}
 		case *ast.GenDecl:
-			if d.Tok == token.IMPORT { // cgo's comment is C
+			if d.Tok == token.IMPORT { // the comment before cgo's import is C code
 				continue
 			}
 			docs = append(docs, d.Doc)
@@ -117,7 +121,7 @@ func publicDocs(f *ast.File) []*ast.CommentGroup {
 	return docs
 }
 
-// TestDocCommentsHaveShortSentences: no sentence that go doc shows is longer than maxDocWords.
+// TestDocCommentsHaveShortSentences checks that no sentence that go doc shows has more than maxDocWords words.
 func TestDocCommentsHaveShortSentences(t *testing.T) {
 	sentences := 0
 	for _, file := range tracked(t) {

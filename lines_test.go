@@ -10,21 +10,21 @@ import (
 	"unicode/utf8"
 )
 
-// maxColumns is how long a line may be.
+// maxColumns is the highest number of characters in a line.
 const maxColumns = 120
 
-// linesOf says which files are held to maxColumns, by how their names end.
+// linesOf lists the ends of file names. The lines of a file with such a name may have at most maxColumns characters.
 var linesOf = map[string]bool{
 	".go": true, ".py": true, ".c": true, ".h": true, ".cpp": true, ".md": true, ".sh": true, ".yaml": true, ".yml": true,
-	"Makefile": true, "run": true, // .ci/run
+	"Makefile": true, "run": true, // "run" is .ci/run
 }
 
-// generated files are written by programs: docs/test-cuda.md by scripts/test-cuda.sh.
+// generated lists files that a program writes. scripts/test-cuda.sh writes docs/test-cuda.md.
 var generated = map[string]bool{"docs/test-cuda.md": true}
 
-// TestLinesAreShort limits lines of sources and documents to maxColumns. Lines that cannot be broken may be longer:
-// in Markdown table rows, pictures, a link on its own line, and what a page's generator writes between comments;
-// anywhere a line with a URL.
+// TestLinesAreShort limits the lines of sources and documents to maxColumns. Lines that cannot be broken may be longer.
+// In any file this is a line with a URL. In Markdown it is a table row, a picture, a link on its own line, and what a
+// generator writes between comments.
 func TestLinesAreShort(t *testing.T) {
 	looked := map[string]int{}
 	for _, name := range tracked(t) {
@@ -54,7 +54,7 @@ func TestLinesAreShort(t *testing.T) {
 
 var url = regexp.MustCompile(`https?://`)
 
-// longLines are the lines of a text that are too long and could be broken, by their number.
+// longLines returns the lines of a text that are too long and could be broken, by their line numbers.
 func longLines(text, kind string) map[int]string {
 	out := map[int]string{}
 	markdown, generated := kind == ".md", false

@@ -21,7 +21,8 @@ var (
 	docNamed  = regexp.MustCompile(`\bdocs/[\w/-]+\.(?:md|png|svg)\b`)
 )
 
-// anchors are those of a page's headings, as GitHub and the site make them, and those that it sets itself.
+// anchors returns the anchors of a page. The anchors of a page are the anchors of its headings, as GitHub and the site
+// name them, and the anchors that the page sets itself.
 func anchors(text string) map[string]bool {
 	text = fenced.ReplaceAllString(text, "")
 	all := map[string]bool{}
@@ -43,7 +44,8 @@ func anchors(text string) map[string]bool {
 	return all
 }
 
-// brokenLinks are the links of a page that lead to no file, or to no anchor in it.
+// brokenLinks returns the links of a page that lead to no file, or to no anchor in the file. brokenLinks also returns
+// the number of links that it checked.
 func brokenLinks(name, text string, read func(string) (string, error)) (broken []string, looked int) {
 	prose := inCode.ReplaceAllString(fenced.ReplaceAllString(text, ""), "`code`")
 	for _, m := range linkTo.FindAllStringSubmatch(prose, -1) {
@@ -64,8 +66,8 @@ func brokenLinks(name, text string, read func(string) (string, error)) (broken [
 	return broken, looked
 }
 
-// TestLinks: every relative link of every page leads to a file, and to an anchor in it; a link to another site is not
-// followed. Pages that help texts and messages name exist.
+// TestLinks checks that every relative link of every page leads to a file, and to an anchor in the file. TestLinks does
+// not follow links to other sites. TestLinks also checks that the pages of docs that sources name exist.
 func TestLinks(t *testing.T) {
 	read := func(name string) (string, error) {
 		if st, err := os.Stat(name); err == nil && st.IsDir() {

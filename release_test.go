@@ -55,7 +55,7 @@ func firstMatch(t *testing.T, file, pattern string) string {
 	return string(match[1])
 }
 
-// What the workflow runs exists, and the image has the versions that the tests have.
+// The scripts that the release workflow runs exist, and the image has the same versions of torch as the tests.
 func TestReleaseWorkflow(t *testing.T) {
 	workflow := string(contents(t, ".github/workflows/release.yml"))
 	called := regexp.MustCompile(`(?:\.ci|scripts|requirements)/[\w./-]+`).FindAllString(workflow, -1)
@@ -80,8 +80,8 @@ func TestReleaseWorkflow(t *testing.T) {
 	}
 }
 
-// A release without publishing, for two platforms: its files, their sums, what they are made of, and the commands that
-// would publish them.
+// TestRelease makes a release for two platforms without publishing it. TestRelease checks the files, their checksums,
+// their bills of materials, and the commands that would publish them.
 func TestRelease(t *testing.T) {
 	testkit.Rest(t)
 	python, err := exec.Command("scripts/venv.sh", "requirements/wheels.txt").Output()
@@ -132,7 +132,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// linuxProgram takes the program out of its archive, which is the one of the wheel.
+// linuxProgram returns the program from the release's archive for Linux. linuxProgram checks that the wheel has the
+// same program.
 func linuxProgram(t *testing.T, folder, name string) []byte {
 	t.Helper()
 	packed, err := gzip.NewReader(bytes.NewReader(contents(t, filepath.Join(folder, name+"-linux-amd64.tar.gz"))))
@@ -163,7 +164,7 @@ func linuxProgram(t *testing.T, folder, name string) []byte {
 	return program
 }
 
-// checkMaterials looks for the program and for a module of go.mod in a bill of materials.
+// checkMaterials checks that a bill of materials lists the program and a module of go.mod.
 func checkMaterials(t *testing.T, path, tag string) {
 	t.Helper()
 	var bill struct {

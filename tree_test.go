@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// maxTree and maxRecorded bound the bytes of all tracked files, and of recordings and other tests' data among them: a
-// clone has to stay small.
+// maxTree bounds the bytes of all tracked files, so that a clone stays small. maxRecorded bounds the bytes of
+// recordings and of other test data.
 const (
 	maxTree     = 32 << 20
 	maxRecorded = 25_000_000
 )
 
-// tracked lists the files that git tracks and that are there.
+// tracked returns the files that git tracks and that exist.
 func tracked(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("git", "ls-files", "-z").Output()
@@ -56,7 +56,7 @@ func TestTreeIsSmall(t *testing.T) {
 	}
 }
 
-// ownHeaders are the C headers of this repository, all written for it.
+// ownHeaders lists the C headers of this repository. All of them were written for it.
 var ownHeaders = map[string]bool{
 	"collect/phantom/csrc/arena.h":                    true,
 	"collect/phantom/csrc/convolution.h":              true,
@@ -87,11 +87,12 @@ var ownHeaders = map[string]bool{
 }
 
 var (
-	// foreign matches what the headers of CUDA begin with. The name is in two parts, so that this file does not match.
+	// foreign matches the copyright line of a CUDA header. The vendor's name is in two parts, so that this file does
+	// not match.
 	foreign  = regexp.MustCompile(`(?i)(copyright|\(c\))[^\n]{0,80}\bnvi` + `dia\b`)
 	includes = regexp.MustCompile(`(?m)^\s*#\s*include\s*[<"]([^>"]+)[>"]`)
-	// system headers come with the compiler; driver_types.h is beside the user's own torch. Headers of torch (ATen,
-	// c10, torch) and of C++ are also read from the user's machine.
+	// system matches headers of the system, which come with the compiler. Headers of torch (ATen, c10, torch) and of
+	// C++, and driver_types.h, are read from the user's machine.
 	system = regexp.MustCompile(`^((ATen|c10|torch)/[\w/]+\.h|[a-z_]+)$|` +
 		`^(std\w+|string|strings|errno|pthread|dlfcn|unistd|fcntl|time|math|limits|inttypes|ctype|signal|link|sched|` +
 		`locale|sys/\w+)\.h$`)

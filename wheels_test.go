@@ -20,8 +20,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// pack has scripts/wheels.py pack wheels of all platforms with a made-up program, and the source distribution, in the
-// folder of its argument.
+// pack is a Python program. With scripts/wheels.py, it packs wheels of all platforms with a made-up program, and the
+// source distribution. pack writes them into the folder that its argument names.
 const pack = `
 import pathlib, sys
 sys.path.insert(0, "scripts")
@@ -49,7 +49,7 @@ func packed(t *testing.T) (folder string, wheels []string) {
 	return folder, wheels
 }
 
-// What each wheel has, and that it is the same whenever it is packed.
+// TestWheels checks the content of each wheel, and that packing again gives the same bytes.
 func TestWheels(t *testing.T) {
 	_, wheels := packed(t)
 	_, again := packed(t)
@@ -61,7 +61,7 @@ func TestWheels(t *testing.T) {
 	}
 }
 
-// pip finds the wheel of this machine among them.
+// pip chooses the wheel for this machine among the packed wheels.
 func TestRightWheel(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skipf("another wheel is right for %s/%s", runtime.GOOS, runtime.GOARCH)
@@ -139,7 +139,7 @@ func checkWheel(t *testing.T, path string) {
 	}
 }
 
-// TestSourcesAreComplete reports whether the source distribution has every package of the program.
+// TestSourcesAreComplete checks that the source distribution has every package of the program.
 func TestSourcesAreComplete(t *testing.T) {
 	list := func(command ...string) []string {
 		t.Helper()
@@ -169,8 +169,8 @@ func TestSourcesAreComplete(t *testing.T) {
 	}
 }
 
-// A fresh environment has the program on its PATH, as a module, and the package, from the source distribution that is
-// built by the Go that is there.
+// TestInstalled installs the source distribution into a new environment, with the machine's Go. The environment then
+// has the program on its PATH, python -m dpsight, and the Python package.
 func TestInstalled(t *testing.T) {
 	testkit.Rest(t)
 	folder, _ := packed(t)
@@ -215,7 +215,7 @@ func TestInstalled(t *testing.T) {
 	t.Setenv("VIRTUAL_ENV", "")
 	t.Setenv("CONDA_PREFIX", "")
 	t.Setenv("DPSIGHT_PYTHON", "")
-	// The environment has no torch, so doctor exits 1.
+	// The environment has no torch, so doctor exits with 1.
 	out, _ := exec.Command(at("dpsight"), "doctor", "--store", folder).Output()
 	for _, want := range []string{at("python3") + " (installed with)", "is the same"} {
 		if !strings.Contains(string(out), want) {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// No published time includes a step that a CUDA graph captured, whether or not its row has a time. All other steps
-// count.
+// No published time includes a step that a CUDA graph captured, even if the step's row has a time. All other timed
+// steps count.
 func TestCapturedSteps(t *testing.T) {
 	for _, capturedNS := range []int64{0, 1000} {
 		in := fixture.PlainTimes()
@@ -36,7 +36,7 @@ func TestCapturedSteps(t *testing.T) {
 		}
 	}
 	in := fixture.PlainTimes()
-	for i := range in.Phases { // no events at all: not captured
+	for i := range in.Phases { // a step without any event was not captured
 		in.Phases[i].GPUNS = nil
 	}
 	if len(schemas.Captured(in.Phases)) != 0 {

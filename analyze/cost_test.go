@@ -57,7 +57,7 @@ func TestCost(t *testing.T) {
 	if c := Cost(in); *c.InstrumentMS != -20 || !slices.Equal(c.Remarks, []Remark{{Kind: RemarkFasterSteps}}) {
 		t.Errorf("%v ms: %+v", *c.InstrumentMS, c.Remarks)
 	}
-	if inst = 97e6; len(Cost(in).Remarks) != 0 { // as steps differ by themselves
+	if inst = 97e6; len(Cost(in).Remarks) != 0 { // steps without any instrumentation differ as much
 		t.Errorf("%+v", Cost(in).Remarks)
 	}
 	inst = 103e6
@@ -81,7 +81,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// The recorded run, and not its bare twin, has the remarks on what recording changed.
+// The remarks on what recording changed belong to the recorded run, and not to its bare twin.
 func TestCostBesideTheBareTwin(t *testing.T) {
 	run := func(name string, bare bool, steps int, allocated, reserved int64) CostRun {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK,
@@ -121,7 +121,7 @@ func TestCostBesideTheBareTwin(t *testing.T) {
 	}
 }
 
-// The bare steps of a recorded run are compared with the steps of the bare run.
+// The cost document compares the bare steps of a recorded run with the steps of the bare run.
 func TestCostOfABareStep(t *testing.T) {
 	run := func(name string, bare bool, ns int64) CostRun {
 		return Cost(schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare,
@@ -137,7 +137,7 @@ func TestCostOfABareStep(t *testing.T) {
 	if doc.Runs[1].BesideBareRun != nil {
 		t.Error("a bare run is held against itself")
 	}
-	// With several bare repeats, the median counts, even if the first repeat is the slowest.
+	// If there are several bare repeats, their median step time counts, even if the first repeat is the slowest.
 	doc = NewCostDocument(run("full", false, 120e6), run("full-bare", true, 160e6), run("full-bare", true, 100e6),
 		run("full-bare", true, 96e6))
 	if got := doc.Runs[0].BesideBareRun; got == nil || math.Abs(*got-0.2) > 1e-9 {

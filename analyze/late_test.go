@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A peak after the recorded steps comes from torch's counter, and has no breakdown.
+// If a run has its peak after the recorded steps, the peak comes from torch's counter and has no breakdown.
 func TestLatePeak(t *testing.T) {
 	late, plain := Summarize(fixture.LateInput(150)), Summarize(fixture.LateInput(100))
 	if *late.PeakBytes != 150 || *late.PeakReservedBytes != 300 || late.BrokenDown() {
@@ -27,14 +27,14 @@ func TestLatePeak(t *testing.T) {
 	if r := Summarize(lossy).Remarks; !slices.Equal(r, []Remark{{Kind: RemarkMissedPeak, Bytes: 150, OtherBytes: 100}}) {
 		t.Errorf("where events are missing the peak's place is not known: %+v", r)
 	}
-	// Reserved memory may rise after the recorded steps though allocated memory does not.
+	// After the recorded steps, reserved memory may rise although allocated memory does not.
 	grown := fixture.LateInput(100)
 	grown.Report.Devices[0].TorchPeakReservedBytes = new(int64(700))
 	if s, row := Summarize(grown), ListRun(grown); *s.PeakReservedBytes != 700 || *row.PeakReservedBytes != 700 ||
 		!s.BrokenDown() || len(s.Remarks) != 0 {
 		t.Errorf("reserved %d, in the list %d, %+v", *s.PeakReservedBytes, *row.PeakReservedBytes, s.Remarks)
 	}
-	// The late peak may lie on another device than the device with the highest breakdown.
+	// The highest peak may lie after the recorded steps, on another device than the device with the highest breakdown.
 	other := fixture.LateInput(100)
 	other.Report.Devices = append(other.Report.Devices, schemas.DeviceVerdict{Device: 1, Events: 2,
 		PeakAllocatedBytes: 50, PeakReservedBytes: 60,
@@ -55,7 +55,7 @@ func TestUnrecordedStepIsRefused(t *testing.T) {
 	}
 }
 
-// Phases have bytes even if the table of allocations is not loaded.
+// Phases have bytes even if the table of allocations was not loaded.
 func TestPhasesHaveBytes(t *testing.T) {
 	in := fixture.LateInput(100)
 	in.Allocations, in.Owners = nil, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// looped returns a run of a DP method with round numbers: set-up, one step of warm-up, and two steps of two
-// microbatches.
+// looped returns a run of a DP method with round numbers. The run has a set-up, one step of warm-up, and two steps of
+// two microbatches each.
 func looped(method string) schemas.Tables {
 	in := fixture.Sized(method, map[schemas.Category]int64{schemas.Parameters: 100, schemas.HookActivations: 7,
 		schemas.NormSamples: 3, schemas.ClipTemporaries: 5, schemas.OptimizerState: 200})
@@ -73,7 +73,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// A value that a run does not have is nil, never 0.
+// If a run lacks a value, the profile has nil and never 0.
 func TestProfileOfLess(t *testing.T) {
 	in := looped("ghost")
 	in.Manifest.Source = schemas.Predicted
@@ -97,11 +97,11 @@ func TestProfileOfLess(t *testing.T) {
 		t.Errorf("a bare run: %+v", c)
 	}
 	for _, p := range c.Points {
-		counted := p.Point == AfterWarmup // torch's counters at the end of a step
+		counted := p.Point == AfterWarmup // torch's counters give the bytes at the end of a step
 		if p.Point == AfterStep {
 			counted = true
 		}
-		reset := p.Point == AfterWarmup // the highest since then begins with what is allocated
+		reset := p.Point == AfterWarmup // after the warm-up, torch's highest value restarts at the allocated bytes
 		if (p.Allocated != nil) != counted || (p.Highest != nil) != reset || reset && *p.Highest != *p.Allocated ||
 			p.TimeNS == nil {
 			t.Errorf("a bare run's point: %+v", p)
@@ -117,7 +117,7 @@ func TestProfileOfLess(t *testing.T) {
 	}
 
 	in = looped("ghost")
-	in.Steps[2].Recorded = false // recording ended before it
+	in.Steps[2].Recorded = false // recording ended before this step
 	c = Profile(in)
 	if p := c.Points[9]; p.Point != AfterForward || p.Allocated != nil || p.TimeNS == nil {
 		t.Errorf("a step that was not recorded: %+v", p)

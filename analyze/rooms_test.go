@@ -13,19 +13,19 @@ import (
 	"testing"
 )
 
-// rooms are the packages below analyze, in order: a package may import only packages that come before it. The packages
-// for tests come last.
+// rooms lists the packages below analyze in order. A package may import only packages that come before it in this list.
+// The packages for tests come last.
 var rooms = []string{"confidence", "identity", "memory", "grouping", "ranks", "hostmemory", "blocks", "timeline",
 	"growth", "timing", "ladder", ".", "repeats", "compare", "trend", "exhibits", "gate", "explain", "clipping", "source",
 	"findings", "predict", "fixture", "fixture/summaries"}
 
-// These constants limit the size of one package.
+// These constants limit the size of each package below analyze.
 const (
 	mostLines = 5000
-	mostNames = 120 // exported, methods counted
+	mostNames = 120 // exported names, methods included
 )
 
-// TestRoomsAreInOrder checks the order and the size of the packages.
+// TestRoomsAreInOrder checks the order of imports and the size of the packages below analyze.
 func TestRoomsAreInOrder(t *testing.T) {
 	const module = "github.com/dpsight/dpsight/analyze"
 	lines, names := map[string]int{}, map[string]int{}
@@ -80,8 +80,8 @@ func TestRoomsAreInOrder(t *testing.T) {
 	}
 }
 
-// rowNames are names of rows in a breakdown's document. They are values, not words: a reader of the document groups
-// by them.
+// rowNames are the names of rows in a breakdown's document. Names of rows are values and not sentences, since a reader
+// of the document may group by them.
 var rowNames = map[string][]string{"grouping": {`"before the first step"`, `"not an activation"`,
 	`"under 512 B"`, `"model and optimizer"`, `"MiB"`, `"GiB"`, `" < "`, `" → "`}}
 
@@ -130,11 +130,11 @@ func Error() string { return "a step is there" }`
 	}
 }
 
-// unitWords are the functions of units that are for reports.
+// unitWords are the functions of package units that only reports may call.
 var unitWords = []string{"Fixed", "Grouped", "InMiB", "MiB", "Plural"}
 
-// wordsOf returns the parts of a file that are meant for people: units, strings of three words or more outside of
-// errors and Error methods, and functions of package units that put figures into words.
+// wordsOf returns the parts of a file that are meant for people. Texts for people are units, strings of three words or
+// more outside of errors and Error methods, and calls of package units that put figures into words.
 func wordsOf(f *ast.File) (found []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -161,7 +161,7 @@ func wordsOf(f *ast.File) (found []string) {
 	return found
 }
 
-// exported counts the exported names that a declaration makes.
+// exported counts the exported names in a declaration.
 func exported(decl ast.Decl) (n int) {
 	count := func(id *ast.Ident) {
 		if id.IsExported() {

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The reserved memory of processes that used one GPU at the same time is added up, because the GPU holds the sum.
-// Processes that ran one after the other, or on different GPUs, do not add up.
+// If several processes used one GPU at the same time, their reserved memory is added up, because the GPU held the sum.
+// If processes ran one after the other or on different GPUs, their reserved memory is not added up.
 func TestReservedBesideOthers(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	other := in.Report.Devices[0]

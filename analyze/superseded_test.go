@@ -50,12 +50,12 @@ func TestSupersede(t *testing.T) {
 	add("B1 first", "B1", in("B", "k", 1, schemas.StatusKilled))
 	add("B1", "", in("B", "k", 1, schemas.StatusOK))
 	add("C0", "", in("C", "another", 0, schemas.StatusOK))
-	// A run of a suite on a GPU with less memory, or with other ranks, is no newer version of the run.
+	// A run of a suite is no newer version of an older run if it used a GPU with less memory, or other ranks.
 	add("D0", "", in("D", "k", 0, schemas.StatusOK))
 	all[len(all)-1].Params = map[string]any{"n": 1, "gpu_memory": int64(1 << 30)}
 	add("told", "", func(m *schemas.Manifest) { m.Params = map[string]any{"n": 1, "world_size": 8} })
-	// A run that fits on a larger card, or on another kind of card, may still not fit on the card where it failed. A
-	// driver may report some MiB less for the same card.
+	// If a run fits on a larger card or on another kind of card, it may still not fit on the card on which it failed. A
+	// driver may report a few MiB less for the same card.
 	on := func(status, name string, mib int64) func(*schemas.Manifest) {
 		return func(m *schemas.Manifest) {
 			m.Name, m.Status = "card", status
@@ -73,7 +73,8 @@ func TestSupersede(t *testing.T) {
 	add("out of memory", "", attached(schemas.StatusOOM))
 	add("asked for later", "", attached(schemas.StatusOK))
 	doc.Supersede(all)
-	// A run that did not end well is left out, unless it is named, even if its replacement is not selected.
+	// WithoutSuperseded leaves out a failed run that was rerun, even if the new run is not selected. WithoutSuperseded
+	// keeps a failed run if the user names it.
 	left := func(runs []*schemas.Manifest, named string) (ids []string) {
 		kept := WithoutSuperseded(runs, func(m *schemas.Manifest) *schemas.Manifest { return m },
 			func(m *schemas.Manifest) bool {

@@ -42,7 +42,7 @@ func TestFiguresOfZero(t *testing.T) {
 	}
 }
 
-// In an archive, as in a folder, a summary is left out if files of the kind that it summarises are there too.
+// A summary in an archive or in a folder is left out if the files that it summarises are there too.
 func TestSummariesAreLeftOut(t *testing.T) {
 	from := func(name string) string { return filepath.Join("figures", "testdata", name) }
 	const log, summary, table = "DPSGDTrainer_bs4_seq512.log", "results.json", "memory_profile_summary.csv"
@@ -77,7 +77,7 @@ func TestSummariesAreLeftOut(t *testing.T) {
 	}
 }
 
-// If a tool's file cannot be imported as a baseline, the error says why, for each tool.
+// If dpsight cannot import a tool's file as a baseline, the error says why. Each case is the file of another tool.
 func TestBaselineSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	result, err := os.ReadFile("figures/testdata/vanilla_result.json")
@@ -87,7 +87,7 @@ func TestBaselineSaysWhatIsWrong(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"cut_result.json": {string(result[:900]), "it begins like a component profiler's result"},
 		"cut.pickle":      {"\x80\x04no snapshot", "bad pickle"},
-		"other.json":      {`{"a": 1}`, ""}, // no file of another tool
+		"other.json":      {`{"a": 1}`, ""}, // no tool that dpsight knows wrote this
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {

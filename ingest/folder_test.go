@@ -15,8 +15,7 @@ import (
 
 const journals = "testdata/journals"
 
-// often returns n, or a fifth of n with -short. Tests under the race detector use -short, since they take ten times as
-// long.
+// often returns n, or n/5 with -short. Tests under the race detector use -short, since they take ten times as long.
 func often(n int) int {
 	if testing.Short() {
 		return n / 5
@@ -24,7 +23,7 @@ func often(n int) int {
 	return n
 }
 
-// folder makes a run folder, as package collect leaves it, with the journal of a recorded run.
+// folder makes a run folder as package collect does, with the journal of a recorded run.
 func folder(t *testing.T, name string) string {
 	t.Helper()
 	dir := empty(t, name)
@@ -54,7 +53,7 @@ func empty(t *testing.T, name string) string {
 	return dir
 }
 
-// live makes a run folder with the two files of a journal that was not sealed.
+// live makes a run folder with a journal that the collector has not sealed: a marks file and a frames file.
 func live(t *testing.T, pid int, marks, frames []byte) string {
 	t.Helper()
 	dir := empty(t, "live")
@@ -77,7 +76,8 @@ func unpacked(t *testing.T, name string) (marks, frames []byte) {
 	return marks, frames
 }
 
-// rewritten writes a frames file again, with each frame as edit returns it; nil drops the frame.
+// rewritten returns a copy of a frames file in which each frame has the payload that edit returns. If edit returns nil,
+// the copy lacks the frame.
 func rewritten(t *testing.T, frames []byte, edit func(i int, f spool.Frame) []byte) []byte {
 	t.Helper()
 	all, err := spool.ScanFrames(frames)
@@ -124,7 +124,7 @@ func run(t *testing.T, dir string) *schemas.IngestReport {
 	return r
 }
 
-// rows reads a table, which must exist.
+// rows reads a table, and fails the test if the table does not exist.
 func rows[T any](t *testing.T, table schemas.Table[T], dir string) []T {
 	t.Helper()
 	out, err := table.Read(dir)
@@ -134,8 +134,8 @@ func rows[T any](t *testing.T, table schemas.Table[T], dir string) []T {
 	return out
 }
 
-// breakdown sums the requested bytes by category just after event seq, with slack as a category. It uses only the
-// tables.
+// breakdown sums the requested bytes by category just after event seq, and counts slack as a category. breakdown reads
+// nothing except the two tables.
 func breakdown(allocations []schemas.Allocation, owners []schemas.Owner, seq int64) map[string]int64 {
 	category := map[int64]string{}
 	for i := range owners {

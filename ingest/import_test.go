@@ -27,8 +27,8 @@ import (
 
 const snapshots = "torchsnap/testdata"
 
-// snapshotPeaks has torch.cuda.max_memory_allocated and max_memory_reserved, in bytes, of the real runs that wrote the
-// snapshots.
+// snapshotPeaks holds, in bytes, torch.cuda.max_memory_allocated and max_memory_reserved of the real runs that wrote
+// the snapshots.
 var snapshotPeaks = map[string][2]int64{"vanilla": {558963712, 578 << 20}, "dpsgd": {591393792, 638 << 20},
 	"fgc": {658543104, 686 << 20}}
 
@@ -70,8 +70,8 @@ func TestImportSnapshots(t *testing.T) {
 	}
 }
 
-// The same file gives the same run, in any folder. With Again, the run's tables are derived again, also from the copy
-// that the run keeps.
+// Importing the same file twice gives the same run, in any folder. With the option Again, Import derives the run's
+// tables again. Import can also derive the tables from the copy of the file that the run keeps.
 func TestImportTwice(t *testing.T) {
 	store := t.TempDir()
 	path := filepath.Join(snapshots, "vanilla.pickle.zst")
@@ -104,8 +104,8 @@ func TestImportTwice(t *testing.T) {
 
 const smallSnapshot = snapshots + "/eras/torch-2.11.pickle"
 
-// A snapshot is identified by its content. Renamed, packed in another way or from another folder, it gives the same
-// run.
+// Import identifies a snapshot by its content. If the same snapshot is renamed, compressed in another way or moved to
+// another folder, Import gives the same run.
 func TestImportIsKnownByItsContent(t *testing.T) {
 	plain, err := os.ReadFile(smallSnapshot)
 	if err != nil {
@@ -173,7 +173,8 @@ func TestImportIsKnownByItsContent(t *testing.T) {
 	}
 }
 
-// Older versions identified a snapshot by the digest of its file, as it was packed.
+// Older versions of dpsight identified a snapshot by the digest of its file. In these versions, a snapshot that was
+// compressed in another way had another digest.
 func TestImportKnowsOlderImports(t *testing.T) {
 	store := t.TempDir()
 	file := filepath.Join(snapshots, "vanilla.pickle.zst")
@@ -238,7 +239,7 @@ func TestImportArchive(t *testing.T) {
 	}
 }
 
-// For the fixtures of each era, the highest requested bytes equal those of an independent replay; see scripts.
+// For the fixtures of each era of torch, the highest sum of requested bytes equals the result of an independent replay.
 func TestImportEras(t *testing.T) {
 	exact, unverifiable, lossy := schemas.Exact, schemas.Unverifiable, schemas.Lossy
 	for name, want := range map[string]struct {
@@ -246,9 +247,9 @@ func TestImportEras(t *testing.T) {
 		requested int64
 		verdict   string
 	}{
-		"bare_list":    {0, 2_094_568, unverifiable}, // no history
+		"bare_list":    {0, 2_094_568, unverifiable}, // the snapshot has no history
 		"no_time":      {0, 4_000, exact},
-		"user_defined": {0, 5, lossy}, // an event that did not fit
+		"user_defined": {0, 5, lossy}, // one event did not fit into torch's ring buffer
 		"settings":     {2, 102, unverifiable},
 		"metadata":     {0, 66, unverifiable},
 		"cpp_frames":   {0, 4, unverifiable},
@@ -325,7 +326,7 @@ func TestImportSaysWhereHistoryBegins(t *testing.T) {
 		snapshot := "\x80\x02}(U\x08segments](}(U\x06deviceI0\nU\x07addressI65536\nU\x0atotal_sizeI1024\nU\x0csegment_typeU" +
 			"\x05smallU\x06blocks](" + block("active_allocated", "") + c.older + "eueU\x0ddevice_traces](](" +
 			event("alloc", 65536) + "eeu."
-		if c.want == "" { // recorded from the start
+		if c.want == "" { // the recording began with the process
 			segment := "}(U\x06actionU\x0dsegment_allocU\x04addrI65536\nU\x04sizeI1024\nU\x06streamI0\nu"
 			snapshot = strings.Replace(snapshot, "device_traces](](", "device_traces](]("+segment, 1)
 		}
@@ -347,8 +348,8 @@ func TestImportSaysWhereHistoryBegins(t *testing.T) {
 	}
 }
 
-// A snapshot without a history says what was allocated when it was written, with the stacks of its blocks, and
-// nothing about a peak.
+// For a snapshot without a history, the tables have the blocks that were allocated when torch wrote the snapshot, with
+// their stacks. The tables of such a run say nothing about a peak.
 func TestImportWithoutHistory(t *testing.T) {
 	outs, err := Import(filepath.Join(snapshots, "eras", "bare_list.pickle"), t.TempDir(), Options{})
 	if err != nil || outs[0].State != schemas.IngestNew {
@@ -375,7 +376,7 @@ func TestImportWithoutHistory(t *testing.T) {
 	}
 }
 
-// The error for a file of another kind names the kind.
+// If the file is of a kind that Import does not accept, the error names that kind.
 func TestForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	var checkpoint bytes.Buffer
@@ -415,8 +416,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// The runs of one file have different ids, even if its name is long, and are recognised when the file is imported
-// again.
+// The runs of one file have different ids, even if the file's name is long. Import recognises the runs when the same
+// file is imported again.
 func TestRunsOfOneFile(t *testing.T) {
 	results, err := os.ReadFile("figures/testdata/memory_profile_results.json")
 	if err != nil {
@@ -443,7 +444,8 @@ func TestRunsOfOneFile(t *testing.T) {
 	}
 }
 
-// The tables of an imported run are made again from the run's copy only if the copy matches its digest.
+// dpsight derives the tables of an imported run again from the run's copy of the file, but only if the copy matches its
+// digest.
 func TestCopiesHaveDigests(t *testing.T) {
 	store, elsewhere := t.TempDir(), t.TempDir()
 	file := filepath.Join(snapshots, "vanilla.pickle.zst")
@@ -522,7 +524,7 @@ func TestCopiesHaveDigests(t *testing.T) {
 	}
 }
 
-// For a file that dpsight cannot read, the outcome has a reason of one sentence, and no file stays in the store.
+// If dpsight cannot read a file, the outcome gives a reason of one sentence, and Import leaves no file in the store.
 func TestImportRefuses(t *testing.T) {
 	dir, store := t.TempDir(), filepath.Join(t.TempDir(), "store")
 	write := func(name string, b []byte) string {
@@ -594,7 +596,7 @@ func TestIsStoreError(t *testing.T) {
 	}{
 		{"/data/runs", "/data/runs", true},
 		{"/data/runs/x/run.json.partial", "/data/runs/", true},
-		{"/data", "/data/runs", true}, // a file where a folder should be
+		{"/data", "/data/runs", true}, // if /data is a file, the store has no folder to lie in
 		{"/data/runs-2/x.pickle", "/data/runs", false},
 		{"/data/run", "/data/runs", false},
 		{"/other", "/data/runs", false},
@@ -614,12 +616,12 @@ func TestIsStoreError(t *testing.T) {
 	}
 }
 
-// A changed table, or changed rules on stacks, must come with a new version, since the report states the version.
-// For rules that are not tables, the recordings check this: TestBreakdownSums in examples/tests.
+// If a table of the rules or a rule on stacks changes, RulesVersion must change too, since the report of an ingest
+// states the version. TestBreakdownSums in examples/tests checks the rules that are code and not tables.
 func TestRulesHash(t *testing.T) {
 	type rules struct {
-		Hash    string // of the tables
-		Stacks  string // of the rules on stacks
+		Hash    string // the hash of the rules that are tables
+		Stacks  string // the hash of the rules on stacks
 		Version int
 	}
 	sum := sha256.Sum256(fmt.Append(nil, stackrules.Default.Strong, stackrules.Default.Weak))
@@ -652,7 +654,7 @@ func TestRulesHash(t *testing.T) {
 	}
 }
 
-// The documentation's table lists the changes of each version of the rules, with the current version last.
+// The table in docs/categories.md lists what each version of the rules changed. The current version is the last row.
 func TestRulesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/categories.md")
 	if err != nil {
@@ -666,8 +668,8 @@ func TestRulesAreDocumented(t *testing.T) {
 	}
 }
 
-// The out-of-memory events in a trace are failed requests of the run. The trace shows neither torch's limit nor how the
-// run ended.
+// The out-of-memory events in a snapshot's trace become failed requests of the imported run. The trace shows neither
+// torch's memory limit nor how the run ended.
 func TestImportedFailures(t *testing.T) {
 	const file = "replay/testdata/torch-2.11-pools.pickle.zst"
 	outs, err := Import(file, t.TempDir(), Options{})

@@ -27,7 +27,7 @@ type truth struct {
 	Steps          int64 `json:"steps"`
 }
 
-// The tables equal what torch and the model reported in the recorded runs, to the byte.
+// For the recorded runs, the tables have the same bytes as torch and the model reported.
 func TestJournals(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(journals, "truth.json"))
 	if err != nil {
@@ -93,7 +93,7 @@ func recorded(t *testing.T, dir string, d schemas.DeviceVerdict, want truth) {
 	}
 	for _, s := range rows(t, schemas.Steps, dir) {
 		if s.Step == 0 {
-			continue // the optimizer's state is born in it
+			continue // the optimizer allocates its state in step 0
 		}
 		for _, seq := range []int64{s.BeginSeq, s.EndSeq} {
 			at := breakdown(allocations, owners, seq)
@@ -188,7 +188,7 @@ func golden(t *testing.T, name, dir string, r *schemas.IngestReport) {
 	}
 }
 
-// Bare steps have nearly the same breakdown at their peaks as the instrumented steps around them.
+// A bare step has nearly the same breakdown at its peak as the instrumented step after it.
 func TestBareStepsLikeInstrumented(t *testing.T) {
 	for _, name := range []string{"vanilla", "dpsgd", "ghost"} {
 		dir := folder(t, name)
@@ -205,7 +205,7 @@ func TestBareStepsLikeInstrumented(t *testing.T) {
 		}
 		for _, c := range schemas.Categories {
 			bare, instrumented := steps[3][c], steps[4][c]
-			// The bytes of ghost's embedding depend on the ids in the batch.
+			// In the run ghost, the bytes of the embedding layer depend on the ids in the batch.
 			if d := abs(bare - instrumented); d*100 > instrumented && d > 4096 {
 				t.Errorf("%s: %s is %d in a bare step, %d in an instrumented one", name, c, bare, instrumented)
 			}
@@ -213,7 +213,7 @@ func TestBareStepsLikeInstrumented(t *testing.T) {
 	}
 }
 
-// Ingesting again gives the same tables, and leaves no temporary files.
+// A second ingest of the same folder gives the same tables, and leaves no temporary files.
 func TestAgain(t *testing.T) {
 	dir := folder(t, "vanilla")
 	run(t, dir)
@@ -224,7 +224,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// If a SIGKILL cuts a journal at any byte, all earlier drains are recovered exactly.
+// If a SIGKILL cuts a journal at any byte, ingest recovers all drains before the cut exactly.
 func TestCutAnywhere(t *testing.T) {
 	for _, name := range []string{"vanilla", "windows"} {
 		t.Run(name, func(t *testing.T) { cutAnywhere(t, name) })
@@ -282,7 +282,7 @@ func TestStillRunning(t *testing.T) {
 	}
 }
 
-// A recording that lost events, or whose counters disagree, is reported as such.
+// ingest reports that a recording lost events, or that its counters disagree with its events.
 func TestLossy(t *testing.T) {
 	marks, frames := unpacked(t, "vanilla")
 	stats := func(key string, by int64) func(int, spool.Frame) []byte {
@@ -291,7 +291,7 @@ func TestLossy(t *testing.T) {
 			if f.Type != spool.FrameCheckpoint {
 				return f.Payload
 			}
-			if n++; n != 4 { // one drain's counters only
+			if n++; n != 4 { // change the counters of one drain only
 				return f.Payload
 			}
 			var c map[string]any
@@ -366,8 +366,8 @@ func TestNoJournal(t *testing.T) {
 	run(t, dir) // again
 }
 
-// If a journal is missing after its tables were made, ingest does not treat the run as one without a journal: the
-// tables stay.
+// If a run has tables and its journal is missing, ingest keeps the tables. ingest does not treat such a run as a run
+// that never had a journal.
 func TestLostJournal(t *testing.T) {
 	dir := folder(t, "vanilla")
 	b, err := os.ReadFile(filepath.Join(dir, spool.Dir, spool.SealedName(0)))
@@ -404,7 +404,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// A failed ingest leaves the folder unchanged, even if it had already written files.
+// A failed ingest leaves the run folder as it was, even if it had already written files.
 func TestFailureLeavesTheOldResult(t *testing.T) {
 	vanilla := folder(t, "vanilla")
 	run(t, vanilla)
@@ -471,8 +471,8 @@ func TestFailureLeavesNothing(t *testing.T) {
 	}
 }
 
-// For any marks and tags, ingest returns tables whose categories sum to the last counter, or an error. ingest does not
-// panic.
+// If a journal has damaged marks and tags, ingest still returns tables whose categories sum to the last counter. ingest
+// does not panic.
 func TestDamagedMarksAndTags(t *testing.T) {
 	marks, frames := unpacked(t, "killed")
 	for seed := range uint64(often(40)) {
@@ -482,13 +482,13 @@ func TestDamagedMarksAndTags(t *testing.T) {
 			at := 32 * (1 + rnd.IntN(len(m)/32-1))
 			switch rnd.IntN(4) {
 			case 0:
-				m[at+6] = byte(rnd.IntN(60)) // kind
+				m[at+6] = byte(rnd.IntN(60)) // the mark's kind
 			case 1:
-				m[at+7] = byte(rnd.IntN(256)) // flags
+				m[at+7] = byte(rnd.IntN(256)) // the mark's flags
 			case 2:
-				m[at+4+rnd.IntN(2)] = byte(rnd.IntN(4)) // thread
+				m[at+4+rnd.IntN(2)] = byte(rnd.IntN(4)) // the mark's thread
 			default:
-				clear(m[at : at+32]) // never finished
+				clear(m[at : at+32]) // a mark that the process did not finish
 			}
 		}
 		f := rewritten(t, frames, func(_ int, f spool.Frame) []byte {

@@ -38,7 +38,7 @@ func captures(t *testing.T, f func(name string, rec *recording)) {
 	}
 	for _, path := range slices.Concat(journals, glob("testdata/journals/*.dps.zst")) {
 		sealed := path
-		if filepath.Base(path) != "rank-0.dps.zst" { // as a sealed journal is called
+		if filepath.Base(path) != "rank-0.dps.zst" { // only sealed journals have this name
 			sealed = filepath.Join(t.TempDir(), "rank-0.dps.zst")
 			data, err := os.ReadFile(path)
 			if err == nil {
@@ -96,7 +96,7 @@ func generated(t *testing.T) (paths []string) {
 	return paths
 }
 
-// from returns the recording as if it had begun after the first cut events.
+// from returns a copy of the recording as it would be if it had begun after the first cut events.
 func (rec *recording) from(cut int) *recording {
 	e := &rec.events
 	n := e.Len()
@@ -113,12 +113,12 @@ func (rec *recording) from(cut int) *recording {
 	return late
 }
 
-// If a recording began late, or its ring buffer wrapped, a wrong peak is not called exact, and its bounds hold at each
-// moment.
+// A recording may begin late, or its ring buffer may overwrite its oldest events. The verdict on such a recording is
+// exact only if the peak is right. If its verdict is bounded, the true values lie within the bounds, at each moment.
 func TestLateRecordings(t *testing.T) {
 	var captured, cuts, toTheByte int
 	verdicts := map[string]int{}
-	var widths []float64 // of stated bounds, in percent of the peak
+	var widths []float64 // distances between the bounds of peaks, in percent of the peak
 	captures(t, func(name string, rec *recording) {
 		whole, v, err := rec.replayed()
 		if err != nil {
@@ -146,7 +146,7 @@ func TestLateRecordings(t *testing.T) {
 			case schemas.Bounded:
 				low, high = *v.PeakLowBytes, *v.PeakHighBytes
 				widths = append(widths, float64(high-low)/float64(truth)*100)
-			default: // it claims nothing
+			default: // such a verdict claims nothing
 				continue
 			}
 			if low > truth || high < truth {
@@ -170,7 +170,7 @@ func TestLateRecordings(t *testing.T) {
 	}
 }
 
-// openAt returns, for each event, by how many bytes the allocated may be larger than replayed.
+// openAt returns, for each event, how many bytes the true allocated may lie above the replayed allocated.
 func openAt(res *replay.Result) []int64 {
 	open := make([]int64, res.Events+1)
 	for i := range res.Allocs {
@@ -183,7 +183,7 @@ func openAt(res *replay.Result) []int64 {
 	return open
 }
 
-// The verdict on a trace that torch cannot have written, or that this version cannot read, is not exact.
+// The verdict is never exact for a trace that torch cannot have written, or that this version of dpsight cannot read.
 func TestOddTraces(t *testing.T) {
 	s, err := readSnapshot("torchsnap/testdata/vanilla.pickle.zst")
 	if err != nil {
@@ -241,7 +241,7 @@ func (rec *recording) without(first, last int) *recording {
 	return lost
 }
 
-// The verdict on a journal is not exact if it begins late, lacks events in its middle, or has only counters.
+// The verdict on a journal is not exact if the journal begins late, lacks events in its middle, or has only counters.
 func TestLateJournals(t *testing.T) {
 	cases, verdicts := 0, map[string]map[string]int{"late": {}, "gap": {}, "counters": {}}
 	captures(t, func(name string, rec *recording) {

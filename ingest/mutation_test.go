@@ -15,15 +15,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// mutations is how many damaged versions of each snapshot the test reads. For recordings, which take a hundred times as
-// long, it is ofRecordings, and in `make test` ofFew.
+// mutations is the number of damaged versions of each small snapshot that the test reads. Reading a recording takes a
+// hundred times as long. The test reads ofRecordings damaged versions of each recording, and ofFew in `make test`.
 const (
 	mutations    = 1000
 	ofRecordings = 200
 	ofFew        = 20
 )
 
-// plainFile returns the content of a file that may be compressed by zstd.
+// plainFile returns the uncompressed content of a file.
 func plainFile(t *testing.T, path string) []byte {
 	t.Helper()
 	in, err := openInput(path, "")
@@ -43,7 +43,8 @@ func plainFile(t *testing.T, path string) []byte {
 	return p
 }
 
-// verdicts reads a pickle and returns each device's verdict. An error means that the pickle was refused.
+// verdicts reads a pickled snapshot and returns the verdict for each device. verdicts returns an error if dpsight
+// refuses the snapshot.
 func verdicts(p []byte) ([]schemas.DeviceVerdict, error) {
 	s, err := torchsnap.ReadBytes(p, torchsnap.Options{})
 	if err != nil {
@@ -77,9 +78,9 @@ func mutated(rnd *rand.Rand, p []byte) []byte {
 		return slices.Clone(p[:at])
 	case 1: // bytes are lost
 		return slices.Concat(p[:at], p[at+n:])
-	case 2: // bytes come twice
+	case 2: // bytes are repeated
 		return slices.Concat(p[:at+n], p[at:])
-	case 3: // bytes of another place
+	case 3: // bytes from another place overwrite these bytes
 		from := rnd.IntN(len(p) - n + 1)
 		return slices.Concat(p[:at], p[from:from+n], p[at+n:])
 	case 4:
@@ -92,8 +93,8 @@ func mutated(rnd *rand.Rand, p []byte) []byte {
 	return out
 }
 
-// TestMutationsAreNeverExactAndWrong damages snapshots that torch wrote and whose verdict is exact. A damaged file
-// may get any verdict except exact with another peak. If the damage changes no event, the verdict may stay exact.
+// TestMutationsAreNeverExactAndWrong damages snapshots that torch wrote and whose verdict is exact. If a damaged
+// snapshot still has the verdict exact, its peak must equal the true peak.
 func TestMutationsAreNeverExactAndWrong(t *testing.T) {
 	paths, _ := filepath.Glob("torchsnap/testdata/eras/*.pickle*")
 	recordings, _ := filepath.Glob("torchsnap/testdata/*.pickle.zst")
@@ -145,8 +146,8 @@ func TestMutationsAreNeverExactAndWrong(t *testing.T) {
 }
 
 // Blocks older than the events appear only in the allocator's list, so a list that lost such blocks still agrees with
-// the events. Only the totals of their segment show the loss. If a segment is attributed to another device, only the
-// missing trace of that device shows the damage, since torch writes a trace for each device.
+// the events. Only the totals of the blocks' segment show the loss. torch writes a trace for each device. If a damaged
+// file attributes a segment to another device, the missing trace of that device shows the damage.
 func TestLostBlocksAreSeen(t *testing.T) {
 	segment := func(address int) string {
 		return fmt.Sprintf("}(U\x06deviceI0\nU\x07addressI%d\nU\x0atotal_sizeI512\nU\x0eallocated_sizeI512\n"+

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Import reads a pipe like a file, and leaves no temporary files beside the run.
+// Import reads a pipe like a file. After an import, no temporary files lie beside the run.
 func TestImportFromPipe(t *testing.T) {
 	path, store := filepath.Join(t.TempDir(), "pipe.pickle"), t.TempDir()
 	if err := unix.Mkfifo(path, 0o600); err != nil {

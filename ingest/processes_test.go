@@ -10,7 +10,7 @@ import (
 )
 
 // The journal "devices" was recorded with collect/agent/tests/cases/devices.py 0 2 on a phantom machine of four GPUs,
-// with CUDA_VISIBLE_DEVICES=2,0,1. The UUIDs of the phantom GPUs end with the GPU's number in the machine, from 1.
+// with CUDA_VISIBLE_DEVICES=2,0,1. The UUID of a phantom GPU ends with the GPU's number in the machine, counted from 1.
 const (
 	third  = "GPU-7068616e-746f-6d2d-6770-750000000003" // cuda:0
 	second = "GPU-7068616e-746f-6d2d-6770-750000000002" // cuda:2
@@ -24,8 +24,8 @@ func visibleGPUs(uuids ...string) (gpus []schemas.GPU) {
 	return gpus
 }
 
-// The table has a row for each device that a process used, with the UUID of the right GPU, and not of the GPU whose
-// NVML index equals the ordinal.
+// processes.parquet has a row for each device that a process used, with the UUID of that device. The UUID is not that
+// GPU's whose NVML index equals the device's CUDA ordinal.
 func TestProcessPerDevice(t *testing.T) {
 	bare := func(s string) string { return strings.TrimPrefix(s, "GPU-") }
 	for name, test := range map[string]struct {
@@ -72,7 +72,7 @@ func TestProcessPerDevice(t *testing.T) {
 			if !slices.Equal(devices, test.devices) || !slices.Equal(uuids, test.want) {
 				t.Errorf("devices %v, %v; want %v, %v", devices, uuids, test.devices, test.want)
 			}
-			if len(r.Devices) != len(test.devices) { // a device that was only visible has no verdict
+			if len(r.Devices) != len(test.devices) { // a device that was visible but unused has no verdict
 				t.Errorf("%d verdicts: %+v", len(r.Devices), r.Devices)
 			}
 			for _, d := range r.Devices {
@@ -88,7 +88,7 @@ func TestProcessPerDevice(t *testing.T) {
 	}
 }
 
-// A process that used no device still has a row.
+// A process that used no device still has a row in processes.parquet.
 func TestProcessWithoutDevice(t *testing.T) {
 	marks, frames := unpacked(t, "devices")
 	frames = rewritten(t, frames, func(_ int, f spool.Frame) []byte {

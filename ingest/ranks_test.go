@@ -15,7 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ranksOf writes two snapshots under the given names, compressed if the name says so, and returns their paths.
+// ranksOf writes two snapshots under the given names, and returns their paths. ranksOf compresses a snapshot if the
+// name ends like a compressed file's.
 func ranksOf(t *testing.T, dir string, names ...string) (paths []string) {
 	t.Helper()
 	os.MkdirAll(dir, 0o755)
@@ -53,7 +54,8 @@ func ingestAll(t *testing.T, store string, o Options, paths ...string) schemas.I
 	return doc
 }
 
-// The snapshots of several ranks are one run. Its rows equal each file's rows, except for the rank.
+// The snapshots of several ranks become one run. The run's rows equal the rows that each file gives alone, except for
+// the rank.
 func TestImportRanks(t *testing.T) {
 	dir, store := t.TempDir(), t.TempDir()
 	paths := ranksOf(t, dir, "memory_rank_0.pickle", "memory_rank_3.pickle.gz")
@@ -134,7 +136,8 @@ func TestImportRanks(t *testing.T) {
 	}
 }
 
-// A run of several ranks is identified by the contents of its files and their ranks, and not by the files' names.
+// Import identifies a run of several ranks by the contents of its files and their ranks. The files' names do not
+// matter.
 func TestImportRanksIsKnownByContent(t *testing.T) {
 	dir, store := t.TempDir(), t.TempDir()
 	paths := ranksOf(t, dir, "rank0.pickle", "rank1.pickle")
@@ -170,7 +173,7 @@ func TestImportRanksIsKnownByContent(t *testing.T) {
 	}
 }
 
-// If one file of a run cannot be read, the whole run is refused, and no files stay.
+// If Import cannot read one file of a run of several ranks, it refuses the whole run, and no files stay in the store.
 func TestImportRanksTakesAllOrNone(t *testing.T) {
 	for _, bad := range []int{0, 1} {
 		dir, store := t.TempDir(), filepath.Join(t.TempDir(), "store")
@@ -189,7 +192,7 @@ func TestImportRanksTakesAllOrNone(t *testing.T) {
 	}
 }
 
-// A file is a rank only if its name says so.
+// A snapshot is the snapshot of a rank only if the file's name gives a rank.
 func TestRankOfName(t *testing.T) {
 	for name, want := range map[string]int32{"rank0.pickle": 0, "snapshot_rank_3.pickle.gz": 3, "RANK-12.pkl.zst": 12,
 		"rank7_memory_snapshot.pickle": 7, "frank2.pickle": -1, "ranking.pickle": -1, "snapshot_3.pickle": -1,
@@ -204,7 +207,7 @@ func TestRankOfName(t *testing.T) {
 	}
 }
 
-// archiveOf packs files, under the names given, in a zip archive or in a compressed tar archive.
+// archiveOf packs files under the given names, in a zip archive or in a compressed tar archive.
 func archiveOf(t *testing.T, path string, names []string, files []string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -260,7 +263,7 @@ func TestImportRanksOfArchive(t *testing.T) {
 		archive string
 		names   []string
 		ranks   bool
-		runs    int // -1 = as many as files
+		runs    int // -1 stands for the run that the separate files gave
 	}{
 		{"a.zip", []string{"out/rank0.pickle", "out/rank1.pickle.gz"}, false, -1},
 		{"rank7.tar.gz", []string{"rank0.pickle", "rank1.pickle.gz"}, false, -1},
@@ -281,7 +284,7 @@ func TestImportRanksOfArchive(t *testing.T) {
 		}
 	}
 
-	// All entries are imported or none, as with separate files. A file with figures is no rank.
+	// Import takes all entries of an archive or none, as with separate files. A tool's file of figures is no rank.
 	junk := filepath.Join(dir, "junk")
 	if err := os.WriteFile(junk, []byte("\x80\x04no snapshot"), 0o600); err != nil {
 		t.Fatal(err)

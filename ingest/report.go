@@ -12,10 +12,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// report is the ingest report while ingest makes it.
+// report is the ingest report that an ingest is making.
 type report struct {
 	schemas.IngestReport
-	attached bool // the journal ends while the process lives
+	attached bool // dpsight attached to the process, so the journal ends while the process lives
 }
 
 func newReport(m *schemas.Manifest, o Options) *report {
@@ -52,7 +52,7 @@ func (r *report) warnOfReplay(rank int32, rec *recording, res *replay.Result) {
 	}
 }
 
-// warnOfTags adds a warning that names tags which fit several blocks of a device.
+// warnOfTags warns about tags that fit several blocks of a device.
 func (r *report) warnOfTags(rank, device int32, joined *join.Result) {
 	for _, a := range joined.Ambiguous {
 		r.warn("rank %d, device %d: %s", rank, device, a)
@@ -62,10 +62,11 @@ func (r *report) warnOfTags(rank, device int32, joined *join.Result) {
 	}
 }
 
-// maxDamaged is the largest number of damaged frames that warnings name.
+// maxDamaged is the highest number of damaged frames that warnings name one by one.
 const maxDamaged = 5
 
-// addRank adds the state of a rank's journal to the report: its records, failures, steps and cost.
+// addRank adds the facts in a rank's journal to the report: the number of records, failed hooks, steps, costs and
+// failed requests.
 func (r *report) addRank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Context, recs []*recording) {
 	v := schemas.RankVerdict{Rank: j.Rank, Marks: int64(len(j.Marks)), Frames: j.Frames, Complete: j.End != nil}
 	if j.Torn != nil {
@@ -90,13 +91,14 @@ func (r *report) addRank(m *schemas.Manifest, j *spool.Journal, s *steps.Result,
 		r.warn("rank %d: the allocator backend %s keeps no history: there are counters only", j.Rank,
 			*e.AllocatorBackend)
 	}
-	// If a run died in its first step, it had not reached its first update, so backward runs prove nothing.
+	// If a run raised an exception in its first step, it had not reached its first update. In such a run, steps that
+	// end with backward do not show that the script has no optimizer.
 	if s.Rule == steps.RuleBackward && (j.Exception == nil || len(s.Steps) > 1) {
 		r.warn("rank %d: no optimizer step was seen; each backward pass counts as a step (dpsight.step() says it "+
 			"better)", j.Rank)
 	}
 	r.warnOfLines(j)
-	// The rank with the most steps stands for the run.
+	// The report's rule for steps is the rule of the rank with the most steps.
 	if n := int64(len(s.Steps)); r.Steps.Rule == "" || n > r.Steps.Derived {
 		r.Steps = schemas.StepDerivation{Rule: s.Rule, Derived: n, Optimizers: int64(s.Optimizers)}
 	}
@@ -108,7 +110,7 @@ func (r *report) addRank(m *schemas.Manifest, j *spool.Journal, s *steps.Result,
 	}
 }
 
-// warnOfLines adds a warning that says why lines of the script are not known.
+// warnOfLines adds a warning with the reason why lines of the script are unknown.
 func (r *report) warnOfLines(j *spool.Journal) {
 	l := j.Lines
 	if l == nil {
@@ -140,10 +142,10 @@ func failedHooks(j *spool.Journal, s *steps.Result) (out []schemas.FailedHook) {
 	return out
 }
 
-// maxBareSteps is the largest number of bare steps that the report lists, since a recording may have very many.
+// maxBareSteps is the highest number of bare steps that the report lists, since a recording may have very many.
 const maxBareSteps = 1000
 
-// listed returns the first bare steps, and the step of the peak if that is a later bare step.
+// listed returns the first bare steps. If the step of the peak is a later bare step, listed returns this step too.
 func listed(all []schemas.BareStep, peak int64) []schemas.BareStep {
 	out := all[:min(len(all), maxBareSteps)]
 	if rest := all[len(out):]; len(rest) > 0 {
@@ -154,7 +156,7 @@ func listed(all []schemas.BareStep, peak int64) []schemas.BareStep {
 	return out
 }
 
-// warnOfDevices adds warnings about the verdicts on all devices.
+// warnOfDevices adds warnings about the verdicts on devices.
 func (r *report) warnOfDevices() {
 	for i := range r.Devices {
 		d := &r.Devices[i]

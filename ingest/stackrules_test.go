@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// alike maps categories that stacks cannot distinguish, since the same part of the program requests both, to a common
-// category.
+// alike maps a category to the category with which stacks confuse it. Stacks cannot distinguish these two categories,
+// since the same part of the program requests both.
 var alike = map[schemas.Category]schemas.Category{
 	schemas.HookActivations: schemas.Activations, schemas.Outputs: schemas.Activations,
 	schemas.NormSamples: schemas.ClipTemporaries, schemas.SummedGradients: schemas.ClipTemporaries,
@@ -22,8 +22,8 @@ var alike = map[schemas.Category]schemas.Category{
 	schemas.PerSampleGradients: schemas.ClipTemporaries,
 }
 
-// Recordings with both stacks and tags show how good the stack rules are. With stacks alone, as in an imported
-// snapshot, at least nine tenths of the bytes allocated at the peak get the category that the tags prove.
+// A recording with both stacks and tags shows how good the stack rules are. For at least nine tenths of the bytes
+// allocated at the peak, stacks alone, as in an imported snapshot, must give the category that the tags show.
 func TestStackRulesAgreeWithTags(t *testing.T) {
 	runs, _ := filepath.Glob("../examples/stacks/*-*")
 	if len(runs) == 0 {
@@ -80,7 +80,8 @@ type categoryOf struct {
 	bytes    int64
 }
 
-// categoriesAt returns, by id, the category of each allocation that is live just after an event.
+// categoriesAt returns the category and the bytes of each allocation that is live just after an event, by the
+// allocation's id.
 func categoriesAt(j *join.Result, seq int64) map[int64]categoryOf {
 	owners := map[int64][]schemas.Owner{}
 	for o := range j.Owners() {

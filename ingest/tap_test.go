@@ -15,9 +15,10 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// A tap ends without an error whether its user reads all of the stream, a part of it, or nothing.
+// A tap copies a stream while a user reads it. A tap ends without an error whether the user reads all of the stream, a
+// part of it, or nothing.
 func TestTap(t *testing.T) {
-	data := bytes.Repeat([]byte("0123456789abcdef"), tapBytes/4) // four pieces
+	data := bytes.Repeat([]byte("0123456789abcdef"), tapBytes/4) // four times as long as the tap's buffer
 	sum := sha256.Sum256(data)
 	broken := errors.New("the disk is gone")
 	breaks := io.MultiReader(bytes.NewReader(data[:tapBytes+7]), iotest.ErrReader(broken))
@@ -60,7 +61,7 @@ func TestTap(t *testing.T) {
 		}
 		f.Close()
 	}
-	// If the copy cannot be written, the user can still read the stream.
+	// If the tap cannot write its copy, the user can still read the stream.
 	tap := newTap(bytes.NewReader(data), filepath.Join(t.TempDir(), "no such folder", "copy"))
 	if n, err := io.Copy(io.Discard, tap); err != nil || n != int64(len(data)) {
 		t.Error(n, err)

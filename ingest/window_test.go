@@ -10,10 +10,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// The journal "windows" was recorded with collect/livetest/testdata/windows.py 206 on the phantom GPU, torch 2.11.0:
-// six steps, and four from step 200 on.
+// The journal "windows" was recorded with collect/livetest/testdata/windows.py 206 on the phantom GPU, torch 2.11.0.
+// The journal has two windows: the first six steps, and four steps from step 200 on.
 
-// opensWindow reports whether a checkpoint belongs to a drain that opens a later window.
+// opensWindow reports whether a checkpoint belongs to the drain with which a later window begins.
 func opensWindow(t *testing.T, f spool.Frame) bool {
 	t.Helper()
 	var c spool.Checkpoint
@@ -23,8 +23,8 @@ func opensWindow(t *testing.T, f spool.Frame) bool {
 	return c.Reason == schemas.ReasonWindow
 }
 
-// The tables have the data that a replay across the gap needs: the gap's event, and the allocator's own list just after
-// it, whose sums equal torch's counters.
+// The tables have the data that a replay across the gap between two windows needs. The data is an event for the gap,
+// and the allocator's own list just after the gap. The sums of this list equal torch's counters.
 func TestWindowTables(t *testing.T) {
 	dir := folder(t, "windows")
 	r := run(t, dir)
@@ -67,7 +67,7 @@ func TestWindowTables(t *testing.T) {
 		c.Seq != gap || c.Recorded {
 		t.Errorf("the list sums to %d active, %d requested, %d reserved: %+v", active, requested, reserved, c)
 	}
-	// All later levels of reserved continue from the level at the gap.
+	// The event of the gap has the change of reserved, so later values of reserved are right.
 	before := int64(-1)
 	for _, c := range rows[:i] {
 		if c.Recorded {
@@ -83,8 +83,8 @@ func TestWindowTables(t *testing.T) {
 	}
 }
 
-// If a process ended between the drain that opens a window and the drain's counters, values after the gap are unknown,
-// and values before it stay exact.
+// If a process ended after the drain that opens a window, but before it wrote the drain's counters, values after the
+// gap are unknown. Values before the gap stay exact.
 func TestWindowCutAsItOpens(t *testing.T) {
 	marks, frames := unpacked(t, "windows")
 	all, err := spool.ScanFrames(frames)
@@ -117,7 +117,7 @@ func TestWindowCutAsItOpens(t *testing.T) {
 	}
 }
 
-// If the peak lies outside of the recorded steps, the warning and the tables have the same value for it.
+// If the peak lies outside of the recorded steps, a warning states torch's peak and the peak of the recorded steps.
 func TestPeakOutsideTheRecordedSteps(t *testing.T) {
 	r := newReport(&schemas.Manifest{RunID: "r"}, Options{})
 	r.Devices = []schemas.DeviceVerdict{{Events: 1, Verdict: schemas.Exact, PeakAllocatedBytes: 999 << 20,

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Options says how a view is served.
+// Options says how a view is served to a browser.
 type Options struct {
 	Port int  // 0 takes any free port
 	Open bool // opens the page in a browser, if this machine has one
@@ -29,7 +29,7 @@ func Show(ctx context.Context, v *View, o Options) error {
 	return s.Serve(ctx)
 }
 
-// Beside serves a view while the caller does something else, until stop is called.
+// Beside serves a view while the caller does something else. The caller ends the serving with stop.
 func Beside(v *View, o Options) (stop func(), err error) {
 	s, err := begin(v, o)
 	if err != nil {
@@ -64,7 +64,8 @@ func begin(v *View, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Check refuses unknown names. The store may be empty: the page later shows the runs that are recorded in it.
+// Check returns an error if a name names no run. The store may be empty, since the page later shows the runs that are
+// recorded in it.
 func (v *View) Check() error {
 	_, err := v.source.SelectEach(v.names)
 	if none := (*store.NoRunsError)(nil); errors.As(err, &none) {
@@ -73,7 +74,8 @@ func (v *View) Check() error {
 	return err
 }
 
-// Look checks the names and begins to read the runs that they name, so that the first request is answered sooner.
+// Look checks the names of a view. Look also begins to read the named runs, so that the first request is answered
+// sooner.
 func (v *View) Look() error {
 	err := v.Check()
 	if err == nil {
@@ -82,7 +84,7 @@ func (v *View) Look() error {
 	return err
 }
 
-// tunnel returns the ssh command that makes the server reachable from the user's machine. It returns "" if no SSH
+// tunnel returns the ssh command that makes the server reachable from the user's machine. tunnel returns "" if no SSH
 // session started this process.
 func (s *Server) tunnel() string {
 	if os.Getenv("SSH_CONNECTION") == "" {
@@ -98,7 +100,8 @@ func (s *Server) tunnel() string {
 	return fmt.Sprintf("ssh -L %d:127.0.0.1:%d %s", s.Port(), s.Port(), host)
 }
 
-// openBrowser opens an address if there is a screen. A failure is not reported: the user can open the printed address.
+// openBrowser opens an address if the machine has a screen. openBrowser does not report a failure, since the user can
+// open the printed address.
 func openBrowser(url string) {
 	var program string
 	switch {

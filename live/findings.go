@@ -3,16 +3,16 @@ package live
 import "github.com/dpsight/dpsight/report/page"
 
 const (
-	// growing is the number of consecutive steps after which growth is reported: each must end with more memory than
-	// the step before.
+	// growing is the number of consecutive steps after which growth is reported. Each of these steps must end with more
+	// memory than the step before it.
 	growing = 5
-	// slow is the ratio to the median from which on a step's time is reported.
+	// slow is a factor. A step is reported if it takes more than slow times the median step.
 	slow = 1.3
-	// near is the share of a device's memory from which on its use is reported.
+	// near is a share of a device's memory. If more than this share is reserved, the use is reported.
 	near = 0.9
 )
 
-// findings returns the advice that a process's journal allows before there are tables.
+// findings returns the advice that a process's journal allows before the run has tables.
 func findings(p *page.LiveProcess, limit int64) (out []page.LiveFinding) {
 	last := p.Steps - 1
 	for i := range p.Devices {
@@ -58,7 +58,7 @@ func atStepEnds(steps []page.LiveStep, points []page.LivePoint) (out []page.Live
 		}
 		if k > 0 && (len(out) == 0 || out[len(out)-1].ToNS != points[k-1].ToNS) {
 			q := points[k-1]
-			q.Allocated = q.Low // what remains at the step's end, not the highest value within the point
+			q.Allocated = q.Low // the bytes that remain at the step's end, and not the highest bytes of the point
 			out = append(out, q)
 		}
 	}

@@ -10,21 +10,23 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Folders finds the run folders of a view. It looks only once at a folder that no longer changes.
+// Folders finds the run folders that a view shows. Once a run has ended and has tables, Folders does not look at its
+// folder again.
 type Folders struct {
 	store  string
-	stores []string // stores all of whose runs are shown
-	runs   []string // folders of single runs
-	names  []string // of runs in the store
+	stores []string // the view shows all runs of these stores
+	runs   []string // run folders that the command names
+	names  []string // names and ids that the command gives of runs in the store
 
-	atRest  map[string]bool   // folders of ended runs, which no longer change
-	ended   int               // how many folders Look has put at rest
-	called  map[string]string // names of runs, by folder
+	atRest  map[string]bool   // folders of ended runs with tables, which no longer change
+	ended   int               // how many folders Look has added to atRest
+	called  map[string]string // name of each run, by folder
 	running func(dir string) bool
 }
 
-// NewFolders makes the Folders for a command's arguments: stores, run folders, and names or ids of runs in the store.
-// Without arguments, it means all runs of the store. running reports whether a run is being recorded.
+// NewFolders makes the Folders for a command's arguments. An argument is a store, a run folder, or a name or id of runs
+// in the store. Without arguments, the Folders have all runs of the store. running reports whether a run is being
+// recorded into a folder.
 func NewFolders(store string, names []string, running func(dir string) bool) *Folders {
 	f := &Folders{store: store, atRest: map[string]bool{}, called: map[string]string{},
 		running: running}
@@ -44,8 +46,8 @@ func NewFolders(store string, names []string, running func(dir string) bool) *Fo
 	return f
 }
 
-// Look lists the folders of runs that are being recorded, oldest first, and the number of ended runs with tables that
-// it has found so far.
+// Look lists the folders of runs that are being recorded, oldest first. Look also returns the number of ended runs with
+// tables that it has found so far.
 func (f *Folders) Look() (running []string, ended int) {
 	for _, dir := range f.candidates() {
 		if f.atRest[dir] || !exists(filepath.Join(dir, spool.Dir)) {
@@ -63,7 +65,7 @@ func (f *Folders) Look() (running []string, ended int) {
 	return running, f.ended
 }
 
-// candidates returns all folders that may be runs of the view.
+// candidates returns all folders that may be run folders of the view.
 func (f *Folders) candidates() (dirs []string) {
 	dirs = append(dirs, f.runs...)
 	for _, store := range f.stores {
@@ -79,14 +81,14 @@ func (f *Folders) candidates() (dirs []string) {
 	return dirs
 }
 
-// named reports whether one of the names means the run in a folder: the run's id, the beginning of the id, or the run's
-// name.
+// named reports whether one of the command's names fits the run in a folder. A name fits if it is the beginning of the
+// run's id, or the run's name.
 func (f *Folders) named(dir string) bool {
 	id := filepath.Base(dir)
 	called, known := f.called[dir]
 	if !known {
 		m, err := schemas.ReadManifest(dir)
-		if err != nil { // the folder is being written, or is no run
+		if err != nil { // the collector is writing the folder, or the folder is no run
 			return false
 		}
 		called, f.called[dir] = m.Name, m.Name

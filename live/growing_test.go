@@ -14,16 +14,17 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// played is a recorded run that is played again: its journal is written piece by piece into a new run's folder.
+// played is a recorded run that is replayed as if it were being recorded. The test writes its journal piece by piece
+// into a new run's folder.
 type played struct {
-	dir           string // the recorded run's
-	run           string // the new one
+	dir           string // the recorded run's folder
+	run           string // the new run's folder
 	marks, frames []byte
 	report        *schemas.IngestReport
 	going         bool
 }
 
-// play begins with an empty journal in a store.
+// play makes a new run in a store, with an empty journal.
 func play(t *testing.T, name, store string) *played {
 	t.Helper()
 	dirs, err := filepath.Glob("../examples/headline/*-" + name + "-*")
@@ -53,7 +54,8 @@ func play(t *testing.T, name, store string) *played {
 
 func (p *played) path(suffix string) string { return filepath.Join(p.run, spool.Dir, "1-1"+suffix) }
 
-// grow writes the journal up to a part of each file. The marks lie in a map that is allocated ahead of use.
+// grow writes the first part of the marks file and of the frames file. Empty space follows the marks, as in a file that
+// the agent has mapped ahead of use.
 func (p *played) grow(t *testing.T, marks, frames float64) {
 	t.Helper()
 	ahead := make([]byte, 1<<20)
@@ -71,7 +73,7 @@ func (p *played) view(store string) *View {
 	return NewView(quietSource(store), nil, func(dir string) bool { return p.going && dir == p.run })
 }
 
-// now reads the view at once, however short ago it was read.
+// now reads the view's runs at once, even if they were read just before.
 func now(t *testing.T, v *View) *page.Live {
 	t.Helper()
 	v.looked = time.Time{}
@@ -82,8 +84,8 @@ func now(t *testing.T, v *View) *page.Live {
 	return runs[0]
 }
 
-// A growing journal is shown as far as it is written. In the end the result equals that of ingest, whatever the
-// sizes of the pieces.
+// The view shows a growing journal as far as it is written. In the end it shows the same result as ingest, whatever the
+// sizes of the pieces were.
 func TestGrowingJournal(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 1))
 	for _, name := range []string{"vanilla", "ghost", "vanilla-bare"} {
@@ -123,7 +125,7 @@ func TestGrowingJournal(t *testing.T) {
 			last = q
 		}
 		whole := page.LiveProcess{}
-		another := p.view(store) // one that comes late reads the same at once
+		another := p.view(store) // a view that begins late reads the whole journal at once
 		if whole = now(t, another).Processes[0]; whole.Events != last.Events || whole.Steps != last.Steps ||
 			whole.Devices[0].PeakAllocated != last.Devices[0].PeakAllocated ||
 			len(whole.Devices[0].Points) != len(last.Devices[0].Points) {
@@ -159,7 +161,7 @@ func TestGrowingJournal(t *testing.T) {
 	}
 }
 
-// checkEnd ends a played run: it is shown as ended, and its tables have another version.
+// checkEnd ends a played run. The view must show it as ended, and the version of the ended runs must change.
 func checkEnd(t *testing.T, p *played, v *View) {
 	t.Helper()
 	_, before := v.Running()
@@ -182,7 +184,7 @@ func checkEnd(t *testing.T, p *played, v *View) {
 	}
 }
 
-// Reading changes no file of the run: not its bytes, not its time, and no file is added.
+// Reading a run changes none of the run's files, not even their times, and adds no file.
 func TestReadingLeavesTheRunAlone(t *testing.T) {
 	store := t.TempDir()
 	p := play(t, "vanilla", store)
@@ -223,7 +225,8 @@ func TestReadingLeavesTheRunAlone(t *testing.T) {
 	}
 }
 
-// A file that is no journal, or a journal that ends in the middle, is reported and ends nothing.
+// If a file is no journal, the view reports this and goes on. If a journal ends in the middle, the view shows it as far
+// as it goes.
 func TestDamagedJournals(t *testing.T) {
 	store := t.TempDir()
 	p := play(t, "vanilla", store)
@@ -250,7 +253,8 @@ func TestDamagedJournals(t *testing.T) {
 	}
 }
 
-// No extreme is lost, however many values a line was made of, and it never has too many points.
+// A line keeps the highest and the lowest value, however many values it was made of. In this test it has at most
+// mostLine points.
 func TestLineKeepsExtremes(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 2))
 	var l line

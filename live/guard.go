@@ -12,8 +12,9 @@ import (
 	"github.com/dpsight/dpsight/report/page"
 )
 
-// A guard lets a request through if the browser knows the server's token. Every user and program of the machine can
-// reach the port, and so can each web page in a browser on it.
+// A guard lets a request through if the browser knows the server's token. A token is necessary, since every user and
+// program of the machine can reach the server's port. Each web page in a browser on the machine can reach this port,
+// too.
 type guard struct {
 	token  string
 	cookie string // the name of the cookie
@@ -23,8 +24,8 @@ type guard struct {
 	once string // a token that admits one browser
 }
 
-// admitOnce returns a token that works once. A browser's command line shows the token, and others on this machine can
-// read it.
+// admitOnce returns a token that admits one browser, once. dpsight passes it on the browser's command line, which other
+// users of the machine can read.
 func (g *guard) admitOnce() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -32,7 +33,7 @@ func (g *guard) admitOnce() string {
 	return g.once
 }
 
-// admits reports whether a token admits a browser.
+// admits reports whether a token admits a browser. A token of admitOnce no longer does after this call.
 func (g *guard) admits(token string) bool {
 	if g.is(token) {
 		return true
@@ -80,8 +81,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter moves the token from the page's address into a cookie. Others could see the address, and links would pass it
-// on.
+// enter moves the token from the page's address into a cookie. An address in the browser is visible to others, and
+// links would pass it on.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	if !g.admits(r.URL.Query().Get("token")) {
 		http.Error(w, "the token is wrong: open the address that this dpsight view printed", http.StatusForbidden)
@@ -89,8 +90,8 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.token, Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode})
-	// After a redirection the browser would send no cookie, since it takes the redirection for a part of another site's
-	// navigation.
+	// The answer is a page that leads on, and no redirection. After a redirection from another site, the browser would
+	// not send the cookie.
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	w.Write([]byte(`<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>dpsight` +
@@ -106,8 +107,8 @@ func (g *guard) is(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1
 }
 
-// localHost reports whether a Host header names this machine by a name that no DNS server can assign to another
-// machine. A request from a page at evil.example has that name as its Host, even if the name points to 127.0.0.1.
+// localHost reports whether a Host header has a name that always means this machine. A page at evil.example sends
+// evil.example as Host, even if a DNS server says that evil.example is 127.0.0.1.
 func localHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -120,7 +121,8 @@ func localHost(host string) bool {
 	return false
 }
 
-// sameOrigin reports whether a request comes from this server's own page, or from an address that was typed or clicked.
+// sameOrigin reports whether a request comes from this server's own page, or from an address that the user typed or
+// clicked.
 func sameOrigin(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
@@ -132,7 +134,7 @@ func sameOrigin(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return true
 	}
-	// A link on another site, for instance in a notebook, may lead to the page.
+	// A link on another site, for example in a notebook, may lead to the page.
 	return r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
 		r.Header.Get("Sec-Fetch-Dest") == "document"
 }

@@ -2,15 +2,15 @@ package live
 
 import "github.com/dpsight/dpsight/report/page"
 
-// mostLine is the highest number of points in a line.
+// mostLine is the number of points at which a line merges neighbouring points.
 const mostLine = 1200
 
-// A line is a curve of at most mostLine points, however many values it was made of. Each point keeps its highest and
-// its lowest value. When a line is full, neighbouring points are merged.
+// A line is a curve of about mostLine points at most, however many values it was made of. Each point keeps its highest
+// and its lowest value. When a line is full, neighbouring points are merged.
 type line struct {
 	points []page.LivePoint
-	values []int // number of values in each point
-	stride int   // number of values that fill a point
+	values []int // how many values each point has
+	stride int   // how many values a point can take
 }
 
 func (l *line) add(q page.LivePoint) {
@@ -26,7 +26,7 @@ func (l *line) add(q page.LivePoint) {
 	l.points, l.values = append(l.points, q), append(l.values, 1)
 }
 
-// halve merges neighbouring points of one kind (counters or replay) in pairs.
+// halve merges neighbouring points in pairs. halve does not merge a point from counters with a point from events.
 func (l *line) halve() {
 	kept := 0
 	for i := 0; i < len(l.points); {
@@ -42,7 +42,7 @@ func (l *line) halve() {
 	l.points, l.values, l.stride = l.points[:kept], l.values[:kept], 2*l.stride
 }
 
-// join merges point q, which follows point p, into p. The merged point has the time and step of the higher one.
+// join merges point q into the point p before it. The merged point has the time and step of the point with more bytes.
 func join(p, q *page.LivePoint) {
 	low := min(p.Low, q.Low)
 	from, to := p.FromNS, q.ToNS

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// mostSteps is the number of latest steps that are kept one by one.
+// mostSteps limits how many of the latest steps a process keeps. When it has so many, it drops the older half.
 const mostSteps = 2048
 
 // A process follows the journal of one recorded process.
@@ -19,14 +19,14 @@ type process struct {
 	count   spool.StepCount
 	names   map[uint32]string
 	replay  *ingest.Growing
-	pickle  *spool.Chunk // events of a drain whose counters have not been written yet
+	pickle  *spool.Chunk // events of a drain whose counters the agent has not written yet
 	devices []*device
 	state   page.LiveProcess
 	plan    spool.PlanInfo
-	open    []string // phases that were open at the last mark
+	open    []string // phases that are open at the last mark
 }
 
-// device is the present state of one device of a process.
+// device is the present state of one device that a process uses.
 type device struct {
 	page.LiveDevice
 	line line
@@ -36,7 +36,7 @@ func follow(path string) *process {
 	return &process{journal: spool.Follow(path), names: map[uint32]string{}, replay: ingest.NewGrowing()}
 }
 
-// read takes what was written to the journal since the last call.
+// read reads what the agent has written to the journal since the last call.
 func (p *process) read() error {
 	if err := p.journal.Marks(p.mark); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (p *process) read() error {
 	return err
 }
 
-// words names the phases that a pair of marks opens and closes.
+// words has the name of the phase that a mark opens. The mark of the next kind closes this phase.
 var words = map[spool.Kind]string{spool.ForwardBegin: "forward", spool.BackwardBegin: "backward",
 	spool.OptimizerBegin: "optimizer", spool.DPStepBegin: "optimizer", spool.ZeroGradBegin: "zero_grad",
 	spool.RecomputeBegin: "recompute", spool.DrainBegin: "drain"}
@@ -121,7 +121,7 @@ func (p *process) frame(f spool.Frame) error {
 	return nil
 }
 
-// drain takes the events of one drain, and torch's counters after them.
+// drain adds the events of one drain, and torch's counters after these events.
 func (p *process) drain(c *spool.Chunk) error {
 	p.state.Drains, p.state.DrainNS = c.Checkpoint.Drain, c.Checkpoint.TimeNS
 	p.state.DrainSpent += c.Checkpoint.DrainNS
@@ -172,7 +172,7 @@ func (p *process) device(n int32) *device {
 	return p.devices[i]
 }
 
-// stepAt returns the step in which a moment lies: the number of steps that ended before the moment.
+// stepAt returns the step in which a time lies. A step's number is the number of steps that ended before the time.
 func (p *process) stepAt(ns int64) int64 {
 	times := p.state.Times
 	i, _ := slices.BinarySearchFunc(times, ns, func(s page.LiveStep, ns int64) int {
@@ -190,8 +190,8 @@ func (p *process) stepAt(ns int64) int64 {
 	return times[i-1].Step + 1
 }
 
-// planned returns the number of steps that the script announced. Unless the run is bare, each timed step has an
-// instrumented step beside it.
+// planned returns the number of steps that the script announced. In a run that is not bare, an instrumented step
+// accompanies each timed step.
 func (p *process) planned(bare bool) int64 {
 	if bare {
 		return p.plan.Warmup + p.plan.Timed
@@ -199,7 +199,7 @@ func (p *process) planned(bare bool) int64 {
 	return p.plan.Warmup + 2*p.plan.Timed
 }
 
-// now returns a copy of the present state.
+// now returns a copy of the process's present state.
 func (p *process) now() page.LiveProcess {
 	out := p.state
 	out.PID = p.info.PID

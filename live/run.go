@@ -25,7 +25,7 @@ type run struct {
 	resident  sampled
 }
 
-// sampled is a line made of samples, such as the device's memory. Each point keeps its highest sample.
+// sampled is a line made of samples, for example of the device's memory. Each point keeps its highest sample.
 type sampled struct{ line line }
 
 func (s *sampled) add(ns, bytes int64) {
@@ -45,13 +45,13 @@ func openRun(dir string) *run {
 		host:    store.Growing[schemas.HostSample]{Dir: dir, Table: schemas.HostSamples}}
 }
 
-// read reads what was written since the last call, and returns the run's state so far.
+// read reads what was written to the run's files since the last call. read returns the run's state so far.
 func (r *run) read(now time.Time) *page.Live {
 	l := &page.Live{RunID: filepath.Base(r.dir), Name: filepath.Base(r.dir), NowNS: now.UnixNano(),
 		Status: schemas.StatusRunning, Processes: []page.LiveProcess{}, Findings: []page.LiveFinding{}}
 	if r.manifest == nil {
 		m, err := schemas.ReadManifest(r.dir)
-		if err != nil { // the manifest is being written
+		if err != nil { // the collector may be writing the manifest
 			l.Trouble = err.Error()
 			l.StartNS = l.NowNS
 			return l
@@ -92,7 +92,7 @@ func (r *run) read(now time.Time) *page.Live {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.PID, b.PID))
 	})
 	for i := range l.Processes {
-		if l.Predicted { // the phantom GPU computes nothing, so step times mean nothing
+		if l.Predicted { // the phantom GPU computes nothing, so step times have no meaning
 			l.Processes[i].LastNS, l.Processes[i].MedianNS = 0, 0
 		}
 		l.Findings = append(l.Findings, findings(&l.Processes[i], l.LimitBytes)...)
@@ -101,7 +101,7 @@ func (r *run) read(now time.Time) *page.Live {
 	return l
 }
 
-// last returns the final state of a run that is no longer recorded. The run's journal may be sealed by now.
+// last returns the final state of a run that is no longer recorded. The run's journal may already be sealed.
 func (r *run) last(now time.Time) *page.Live {
 	l := r.read(now)
 	l.Ended = true

@@ -22,7 +22,7 @@ const (
 	defaultPoints = 2048
 )
 
-// Content is what a server shows: ended runs and running ones.
+// Content is what a server shows: ended runs, and runs that are being recorded.
 type Content interface {
 	// Served returns the ended runs, and a version that changes whenever they change.
 	Served() (*selected.Served, int64, error)
@@ -30,7 +30,7 @@ type Content interface {
 	Running() ([]*page.Live, int64)
 }
 
-// A Server shows runs to a browser on this machine. It reads files and writes none.
+// A Server shows runs to a browser on this machine. A Server reads files and writes none.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
@@ -53,12 +53,12 @@ func Listen(port int, content Content) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers until the context ends.
+// Serve answers requests until the context ends.
 func (s *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
 		soon, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if s.http.Shutdown(soon) != nil { // a browser is still reading
+		if s.http.Shutdown(soon) != nil { // a browser is still reading an answer
 			s.http.Close()
 		}
 	})
@@ -70,21 +70,21 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// Port is the port on which the server listens.
+// Port returns the port on which the server listens.
 func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
 // URL returns the page's address with the server's token.
 func (s *Server) URL() string { return s.address(s.guard.token) }
 
-// urlOnce returns an address that admits one browser.
+// urlOnce returns an address of the page that admits one browser, once.
 func (s *Server) urlOnce() string { return s.address(s.guard.admitOnce()) }
 
 func (s *Server) address(token string) string {
 	return fmt.Sprintf("http://127.0.0.1:%d/?token=%s", s.Port(), token)
 }
 
-// newHandler returns the server's handler, behind a guard with the token. The port distinguishes the cookies of several
-// servers.
+// newHandler returns the server's handler, behind a guard with the token. Several servers on one machine have different
+// cookies, whose names contain the port.
 func newHandler(token string, port int, content Content) *guard {
 	h := &handler{content: content}
 	mux := http.NewServeMux()
@@ -123,8 +123,8 @@ func (h *handler) documents(w http.ResponseWriter, r *http.Request) {
 	give(w, "application/json", t.Documents, err)
 }
 
-// told returns all documents, or only the documents that the page needs first, if the request has the parameter
-// "first".
+// told returns all documents of the ended runs. If the request has the parameter "first", told returns only the
+// documents that the page needs first.
 func (h *handler) told(r *http.Request) (selected.Told, error) {
 	served, _, err := h.content.Served()
 	switch {
@@ -161,7 +161,8 @@ func (h *handler) device(w http.ResponseWriter, r *http.Request) {
 	give(w, arrowStreams, b, err)
 }
 
-// running answers with the list of runs that are being recorded, and with the version of the ended runs.
+// running answers with the list of runs that are being recorded or have just ended, and with the version of the ended
+// runs.
 func (h *handler) running(w http.ResponseWriter, _ *http.Request) {
 	runs, version := h.content.Running()
 	type row struct {
@@ -180,7 +181,7 @@ func (h *handler) running(w http.ResponseWriter, _ *http.Request) {
 	give(w, "application/json", b, err)
 }
 
-// live answers with the state of one run that is being recorded.
+// live answers with the state of a single run that is being recorded or has just ended.
 func (h *handler) live(w http.ResponseWriter, r *http.Request) {
 	runs, _ := h.content.Running()
 	for _, l := range runs {
@@ -193,8 +194,8 @@ func (h *handler) live(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no such run is being recorded", http.StatusNotFound)
 }
 
-// number returns a request's parameter, which must lie between 0 and most. Without the parameter it returns the value
-// otherwise.
+// number returns a request's parameter as a number, and whether it lies between 0 and most. If the request lacks the
+// parameter, number returns otherwise.
 func number(r *http.Request, name string, otherwise, most int64) (int64, bool) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -204,7 +205,7 @@ func number(r *http.Request, name string, otherwise, most int64) (int64, bool) {
 	return n, err == nil && n >= 0 && n <= most
 }
 
-// give answers a request with a body, or with an error.
+// give answers a request with a body. If err is not nil, it answers with the error.
 func give(w http.ResponseWriter, kind string, body []byte, err error) {
 	if err != nil {
 		http.Error(w, printable(err.Error()), http.StatusInternalServerError)

@@ -24,14 +24,14 @@ import (
 
 const testToken = "0123456789abcdef0123456789abcdef"
 
-// recorded is a view of the recordings that the repository has.
+// recorded returns a view of the recordings in examples/headline.
 var recorded = sync.OnceValue(func() *View {
 	return NewView(quietSource("../examples/headline"), nil, func(string) bool { return false })
 })
 
 func quietSource(store string) *selected.Source { return &selected.Source{Store: store, Named: true} }
 
-// testHandler is a server's whole chain.
+// testHandler returns a server's handler with its guard.
 func testHandler(t testing.TB) http.Handler {
 	t.Helper()
 	if _, _, err := recorded().Served(); err != nil {
@@ -49,7 +49,7 @@ func request(method, target string, change func(*http.Request)) *http.Request {
 	return r
 }
 
-// A request that does not come from a page with the server's token gets no data.
+// If a request does not come from a page that has the server's token, it gets no data.
 func TestGuard(t *testing.T) {
 	h := testHandler(t)
 	without := func(r *http.Request) { r.Header.Del("Cookie") }
@@ -122,12 +122,12 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The token is sent once, and no later address contains it.
+// The server sends the token in a cookie. The text of the answer and later addresses do not contain the token.
 func TestEnter(t *testing.T) {
 	w := httptest.NewRecorder()
 	testHandler(t).ServeHTTP(w, request("GET", "/?token="+testToken, func(r *http.Request) {
 		r.Header.Del("Cookie")
-		r.Header.Set("Sec-Fetch-Site", "cross-site") // a link in a notebook
+		r.Header.Set("Sec-Fetch-Site", "cross-site") // the user clicked a link in a notebook
 		r.Header.Set("Sec-Fetch-Mode", "navigate")
 		r.Header.Set("Sec-Fetch-Dest", "document")
 	}))
@@ -141,7 +141,7 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-// A browser is started with a token that lets in once.
+// A browser is started with a token that admits it once.
 func TestEnterOnce(t *testing.T) {
 	h := newHandler(testToken, 8642, recorded())
 	enter := func(token string) int {
@@ -163,7 +163,7 @@ func TestEnterOnce(t *testing.T) {
 	}
 }
 
-// The served page is the page of a file, without its data.
+// The served page has the same program as a page in a file, but no data.
 func TestServedPage(t *testing.T) {
 	text, err := servedPage()
 	if err != nil || !strings.Contains(string(text), string(web.Script())) ||
@@ -193,7 +193,7 @@ func TestServedPage(t *testing.T) {
 	}
 }
 
-// fuzzed returns a request made of pieces of real requests and of things that do not belong in one.
+// fuzzed returns a random request. The request is made of pieces of real requests and of random text.
 func fuzzed(r *rand.Rand) *http.Request {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	junk := func() string {
@@ -207,7 +207,7 @@ func fuzzed(r *rand.Rand) *http.Request {
 		"live/run/x", "live/run/"+junk(), junk(), "../"+junk(), "data/device/"+fmt.Sprint(r.Int64N(1<<40)-5))
 	query := pick("", "token="+testToken, "token="+junk(), fmt.Sprintf("from=%d&to=%d", r.Int64(), r.Int64()),
 		"from="+junk(), "points="+fmt.Sprint(r.Int64()-9), junk())
-	// As from the network, this includes requests that no client would send.
+	// A request from the network may differ from all requests that a client would send.
 	req := httptest.NewRequest("GET", "http://127.0.0.1:8642/", nil)
 	req.Method = pick("GET", "GET", "GET", "HEAD", "POST", "PUT", junk())
 	req.URL.Path, req.URL.RawQuery = path, query
@@ -226,7 +226,7 @@ func fuzzed(r *rand.Rand) *http.Request {
 	return req
 }
 
-// 10,000 requests of all kinds end without a panic, and leave nothing behind.
+// After 10,000 random requests, the server has not panicked, and no goroutine or open file is left.
 func TestFuzzedRequests(t *testing.T) {
 	h := testHandler(t)
 	h.ServeHTTP(httptest.NewRecorder(), request("GET", "/data/device/0", nil))
@@ -283,7 +283,7 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// A server listens only on this machine, answers over a real connection, and ends on request.
+// A server listens only on 127.0.0.1, answers over a real connection, and ends on request.
 func TestServe(t *testing.T) {
 	if _, _, err := recorded().Served(); err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// A view names no way out of its store.
+// A name of a view must not lead out of the store, for example "../run".
 func TestFoldersStayInside(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")

@@ -49,8 +49,8 @@ func NewView(source *selected.Source, names []string, running func(dir string) b
 		runs: map[string]*run{}, ended: map[string]*endedRun{}}
 }
 
-// Running returns the runs that are being recorded, the runs that ended in the last minutes, and the number of ended
-// runs. The number changes whenever a run ends.
+// Running returns the runs that are being recorded and the runs that ended in the last ten minutes. Running also
+// returns the number of ended runs, which changes whenever a run ends.
 func (v *View) Running() ([]*page.Live, int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -58,7 +58,7 @@ func (v *View) Running() ([]*page.Live, int64) {
 	return v.shown, v.version
 }
 
-// Runs is [View.Running] without the count.
+// Runs returns the same runs as [View.Running], without the number.
 func (v *View) Runs() []*page.Live {
 	runs, _ := v.Running()
 	return runs
@@ -101,7 +101,7 @@ func (v *View) look() {
 	v.shown = shown
 }
 
-// Served returns the ended runs, and their number as [View.Running] counts them.
+// Served returns the ended runs, and the same number of them as [View.Running].
 func (v *View) Served() (*selected.Served, int64, error) {
 	v.mu.Lock()
 	v.look()

@@ -22,7 +22,7 @@ func TestAccuracyTableNamesWhatDidNotFit(t *testing.T) {
 	}
 }
 
-// Experiments without a prediction are in none of the errors, and a note names them.
+// Experiments that were measured but not predicted do not count in the errors, and a note names them.
 func TestAccuracyTablesNameWhatWasNotPredicted(t *testing.T) {
 	unended := []confidence.AccuracyUnended{{Name: "lstm", Status: "failed"}, {Name: "speech", Status: "killed"}}
 	want := "in none of these errors, since the prediction did not end well: lstm (failed), speech (killed)"

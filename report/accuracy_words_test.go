@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/predict"
 )
 
-// What experiments were predicted for and measured with otherwise is among the document's warnings, alike ones once.
+// If an experiment was predicted for one GPU or torch version and measured with another, a warning of the document says
+// so. Equal warnings are printed once, with the names of all their experiments.
 func TestAccuracyWords(t *testing.T) {
 	was := predict.AccuracyDocument{Warnings: []string{}, Unlike: []predict.Unlike{
 		{What: predict.UnlikeGPU, Predicted: "Tesla T4", Measured: "NVIDIA H200", Label: "low"},
@@ -27,7 +28,8 @@ func TestAccuracyWords(t *testing.T) {
 	}
 }
 
-// Measured runs that do not count are named, with their difference to the ones that do.
+// If measured runs of an experiment are left out, a warning names them, and says how their origin differs from the
+// counted runs'.
 func TestPassedWords(t *testing.T) {
 	doc := tellAccuracy(predict.AccuracyDocument{Passed: []gate.Passed{{Label: "low", Runs: 2, Apart: []identity.Apart{
 		{Part: "GPU", This: "NVIDIA H200", That: "NVIDIA H100"}, {Part: identity.PartFile, File: "train.py"},
@@ -40,7 +42,7 @@ func TestPassedWords(t *testing.T) {
 	}
 }
 
-// Why a run does not fit is in the documents of predictions and of searches, and in their sentences.
+// The documents of predictions and of searches, and their sentences, give the reason why a run does not fit.
 func TestWhyWords(t *testing.T) {
 	const caught = "the script caught 3 out-of-memory errors and continued"
 	const unsaid = "a process ended before it could report its memory"

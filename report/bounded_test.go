@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// boundedRun has a peak of 4 MiB at least and 5 MiB at most.
+// boundedRun returns a run whose peak is at least 4 MiB and at most 5 MiB.
 func boundedRun(source string) schemas.Tables {
 	in := fixture.Sized("one", map[schemas.Category]int64{schemas.Activations: 4 << 20})
 	in.Manifest.Source, in.Manifest.Phantom = source, &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}
@@ -27,7 +27,8 @@ func boundedRun(source string) schemas.Tables {
 	return in
 }
 
-// Tables of a prediction, and of predictions beside measurements, say that a peak is bounded, also to programs.
+// The tables of a prediction, and those that compare predictions with measurements, say that a peak is bounded. The CSV
+// and JSON forms of these tables say that a peak is bounded, too.
 func TestBoundedPredictionsSayIt(t *testing.T) {
 	in := boundedRun(schemas.Predicted)
 	if c := in.Confidence; c.Level != schemas.Indicative || !strings.HasPrefix(c.Reasons[0], "the peak is bounded: ") {
@@ -52,7 +53,7 @@ func TestBoundedPredictionsSayIt(t *testing.T) {
 	}
 }
 
-// A finding that uses other runs gives bounds for bounded peaks, and states them as bounds.
+// A finding that compares runs with bounded peaks states its figures as bounds.
 func TestBoundedRunsInFindings(t *testing.T) {
 	trial := &findings.Trial{Run: &analyze.Summary{}, Runs: 1, PeakBytes: 4 << 20, AtMost: true}
 	if got := trialPeakWords(trial); got != "at most 4.00 MiB" {

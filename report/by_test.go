@@ -12,7 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// byDocument is one run by module and category: two modules that differ by their number, and blocks of none.
+// byDocument returns the breakdown of one run by module and category. Two modules differ only by their number, and some
+// blocks belong to no module.
 func byDocument() grouping.BreakdownByDocument {
 	const mib = 1 << 20
 	row := func(key string, modules int, mibs int64, rows ...grouping.ByRow) grouping.ByRow {
@@ -71,7 +72,8 @@ note: category known by tag: 10.00 MiB; by lifetime: 0.00 MiB; by phase only: 0.
 	if got, want := printed(t, "table", report.BreakdownByTables(doc)), grid+byNotes; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	// Rows that were folded have no column of their own: the second dimension goes below the first.
+	// If some values of the second dimension are folded into others, these have no column. In this case, the table
+	// lists the second dimension below each value of the first.
 	d := &doc.Runs[0].Devices[0]
 	d.Rows[0].Rows[1] = grouping.ByRow{Others: 3, Bytes: 2 << 20, Evidence: memory.Evidence{LifetimeBytes: 1 << 20,
 		PhaseOnlyBytes: 1 << 20}, Blocks: 4}

@@ -14,10 +14,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every visible category is marked once in its run's panel, at the top of its bytes at the event where it counts
-// most. The mark's height, relative to the peak's, corresponds to the bytes.
+// The picture of a timeline marks every visible category once, at the event at which the category has the most bytes.
+// The mark stands at the top of the category's area. The mark's height, relative to the peak's, corresponds to the
+// bytes.
 func TestMaximaAreShown(t *testing.T) {
-	// of the peak: the least share worth a mark, and what the categories without a mark may add up to
+	// visible is the smallest share of the peak that gets a mark. hair is the largest share of the peak by which a mark
+	// may stand too high or too low.
 	const visible, hair = 0.005, 0.02
 	for name, s := range gallery() {
 		for _, steps := range []string{report.StepsPeak, report.StepsAll} {
@@ -77,7 +79,7 @@ func TestMaximaAreShown(t *testing.T) {
 
 func height(m canvas.Shape) float64 { return m.Within.Y1 - m.Box.Y0 }
 
-// below is what is stacked up to the category's top at its maximum.
+// below returns the bytes from the bottom of the stack to the top of the category, at the category's maximum.
 func below(x *timeline.CategoryMaximum) (sum int64) {
 	for place, b := range x.Parts {
 		if place <= schemas.Precedence(x.Category) {
@@ -91,7 +93,7 @@ func below(x *timeline.CategoryMaximum) (sum int64) {
 // peak.
 func TestTimelinesShowWhatGrows(t *testing.T) {
 	for _, c := range []struct {
-		unit  growth.Unit // empty: nothing grows
+		unit  growth.Unit // empty if nothing grows
 		steps string
 		all   bool
 	}{{"", "", false}, {"", report.StepsAll, true}, {growth.Step, "", true}, {growth.Step, report.StepsAuto, true},

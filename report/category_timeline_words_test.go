@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/timeline"
 )
 
-// Every step without tags that a timeline shows is among its device's warnings.
+// If a timeline shows steps without tags, a warning of the device names each of them.
 func TestCategoryTimelineWords(t *testing.T) {
 	alike := memory.Likeness{From: memory.FromAlikeInSizes, Like: 1, Known: 4, Blocks: 5}
 	parts := memory.Likeness{From: memory.FromParts, Like: 8, Known: 5, Blocks: 5}

@@ -24,7 +24,7 @@ func compared(t *testing.T, o compare.Options, value string, runs ...madeUp) com
 	return doc
 }
 
-// grid has each method with several batch sizes.
+// grid returns runs of each method with each of the given batch sizes.
 func grid(batches ...int) []madeUp {
 	var runs []madeUp
 	for _, b := range batches {
@@ -40,7 +40,7 @@ func grid(batches ...int) []madeUp {
 func TestPivotTables(t *testing.T) {
 	runs := grid(8, 16)
 	runs[5].status, runs[5].reason = schemas.StatusOOM, "CUDA out of memory"
-	again := runs[2] // another run of ghost with batch 8, 2 MiB larger
+	again := runs[2] // another run of ghost with batch 8, whose peak is 2 MiB higher
 	again.id, again.blocks = "again", append([]block{{2, one(schemas.Buffers), false}}, again.blocks...)
 	doc := compared(t, compare.Options{}, "peak", append(runs, again)...)
 	text := printed(t, "table", report.CompareTables(doc))
@@ -64,7 +64,7 @@ func TestPivotTables(t *testing.T) {
 		ghost[4] >= ghost[5] {
 		t.Errorf("%q", ghost)
 	}
-	// A wide pivot is split, and no column is lost.
+	// A wide pivot is one CSV file. In Markdown it is split into several tables, and no column is lost.
 	tables := report.CompareTables(compared(t, compare.Options{}, "time", grid(1, 2, 4, 8, 16, 32, 64)...))
 	if records, err = csv.NewReader(strings.NewReader(printed(t, "csv", tables))).ReadAll(); err != nil ||
 		len(records) != 4 || len(records[0]) != 1+7*6 {
@@ -78,7 +78,8 @@ func TestPivotTables(t *testing.T) {
 	}
 }
 
-// Badges are counted by run: of a cell with a measured and a predicted run only one is predicted, and never are all.
+// A note on badges counts runs and not cells. If a cell has a measured and a predicted run, only one run is predicted,
+// so the note does not say that all are.
 func TestBadgesOfAComparison(t *testing.T) {
 	runs := grid(8)
 	again := runs[2]
@@ -125,7 +126,7 @@ func TestTwoRunsAsTable(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	// A decrease has as many digits as an increase: here both are in hundreds.
+	// A decrease has as many digits as an increase. Here the differences of tokens a second are in the hundreds.
 	_, tokens, _ := strings.Cut(text, "\ntokens a second ")
 	if f := strings.Fields(tokens); len(f) < 3 || len(f[2]) != len("−397.55") || !strings.HasPrefix(f[2], "−") {
 		t.Errorf("the difference of tokens: %q", f[:min(len(f), 4)])

@@ -43,7 +43,7 @@ func TestComparisonWords(t *testing.T) {
 	}
 }
 
-// Every metric has a name of its own.
+// No two metrics have the same name.
 func TestMetricNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, text := range compare.MetricNames() {
@@ -59,7 +59,8 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// A study says if its experiments differ in arguments that nobody named, and if it compares nothing.
+// If experiments differ in arguments that no parameter names, a note of the study says so. If the study compares
+// nothing, a note says that nothing is compared.
 func TestStudyNotes(t *testing.T) {
 	m := map[string]any{"method": "dp"}
 	s := compare.NewStudy([]analyze.Summary{madeup.Scripted("d", 1000, m, "python", "train.py", "--bs", "8"),

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The sentences are kept in ingest reports, and stay what they are.
+// Ingest reports store these sentences on confidence, so the sentences must not change.
 func TestConfidenceWords(t *testing.T) {
 	reads := []schemas.Counted{{Name: "train.py:7", Count: 1}, {Name: "loss.py:12", Count: 3}}
 	const fails = ": which request fails depends on the CUDA context, and on what else runs on the device"
@@ -118,7 +118,7 @@ func TestConfidenceWords(t *testing.T) {
 	}
 }
 
-// A whole judgement, as the ingest report keeps it.
+// This is a whole assessment of confidence, as the ingest report stores it.
 func TestConfidenceDocument(t *testing.T) {
 	m := &schemas.Manifest{Source: schemas.Predicted, Status: schemas.StatusOK, GPUs: []schemas.GPU{{Name: "Tesla T4"}},
 		Phantom: &schemas.Phantom{Assumed: []string{"context_bytes", "l2_bytes"}, ComputeCapability: "7.5"}}
@@ -168,8 +168,8 @@ func TestKnownErrorWords(t *testing.T) {
 	}
 }
 
-// A stored judgement is kept. A report by an older version is judged when it is read, even if it has no prediction
-// to store the judgement in.
+// If a report has a stored confidence, ConfidenceOf returns it. A report by an older version of dpsight has none, so
+// ConfidenceOf assesses the prediction, even if the report has no prediction.
 func TestConfidenceOf(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{Source: schemas.Predicted}, Report: &schemas.IngestReport{}}
 	if c := ConfidenceOf(&in); c.Level != schemas.Indicative || !slices.ContainsFunc(c.Reasons, func(s string) bool {

@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A column that no run fills is not shown, and neither is its note. A run without tables shows no zeros.
+// If no run has a value for a column of costs, the table has neither the column nor its note. A run without tables
+// shows no zeros.
 func TestCostColumnsAndNotes(t *testing.T) {
 	run := analyze.CostRun{Verdict: schemas.Exact, PeakBytes: new(int64(1 << 20)), TorchPeakBytes: new(int64(1 << 20)),
 		Events: 7}
@@ -22,7 +23,7 @@ func TestCostColumnsAndNotes(t *testing.T) {
 		what  string
 		run   analyze.CostRun
 		shown []string
-		notes []string // their beginnings
+		notes []string // the beginning of each note
 	}{
 		{"not ingested", analyze.CostRun{Remarks: []analyze.Remark{{Kind: analyze.RemarkNotIngested}}}, []string{"name"},
 			[]string{"not ingested yet: "}},

@@ -18,7 +18,7 @@ const (
 	unfreed = ladder.RungPendingFree + "+" + ladder.RungCached
 )
 
-// rung is a part of a ladder.
+// rung returns a rung of a ladder. in names the rung that contains it.
 func rung(name, in string, bytes int64) ladder.Rung {
 	r := ladder.Rung{Rung: name, Bytes: &bytes, How: ladder.HowReplayed}
 	if in != "" {
@@ -32,8 +32,8 @@ func at(peak string, rungs ...ladder.Rung) ladder.Moment {
 	return ladder.Moment{At: peak, Step: &step, Phase: &phase, DriverReserveBytes: &reserve, Rungs: rungs}
 }
 
-// whole returns a moment in which every rung is known. All values are in MiB: other processes, the driver, the
-// context, and what torch cached, has pending and allocated.
+// whole returns a moment in which all rungs are known. All values are in MiB: other processes, the driver, the context,
+// torch's cached and pending memory, and what torch allocated.
 func whole(peak string, others, driver, context, cached, pending, parameters, activations,
 	slack float64) ladder.Moment {
 	b := func(n float64) int64 { return int64(n * mib) }
@@ -51,7 +51,8 @@ func whole(peak string, others, driver, context, cached, pending, parameters, ac
 			b(cached)))
 }
 
-// on is a GPU with a rank's device for each of the allocators' peaks, at least one.
+// on returns the ladder of a GPU. The ladder has a moment for the device's peak, and one for the peak of each rank's
+// allocator. Without peaks of allocators, the GPU has one rank.
 func on(first int32, device ladder.Moment, peaks ...ladder.Moment) ladder.GPULadder {
 	g := ladder.GPULadder{Moments: []ladder.Moment{device}}
 	for i := range int32(max(1, len(peaks))) {
@@ -64,7 +65,7 @@ func on(first int32, device ladder.Moment, peaks ...ladder.Moment) ladder.GPULad
 	return g
 }
 
-// ladders are models of GPUs that a picture of ladders must not go wrong on.
+// ladders returns models with GPUs whose ladders are hard to draw.
 func ladders() map[string]report.Model {
 	const device, own = ladder.DevicePeak, ladder.AllocatorPeak
 	unknown := whole(own, 0, 0, 0, 100, 20, 4000, 9000, 3)
@@ -123,7 +124,7 @@ func ladders() map[string]report.Model {
 	return out
 }
 
-// drawnLadder returns the model's picture of ladders, nil if there is none.
+// drawnLadder returns the model's picture of ladders, or nil if it has none.
 func drawnLadder(m report.Model) *figure.Figure {
 	for _, f := range m.Figures() {
 		if f.Name == "ladder" {
@@ -133,7 +134,7 @@ func drawnLadder(m report.Model) *figure.Figure {
 	return nil
 }
 
-// Bars end at what the device has in use, on one axis for both moments.
+// A bar of a ladder ends at the memory in use on the device. The bars of both moments have the same axis.
 func TestLadderBarsEndAtWhatIsUsed(t *testing.T) {
 	for name, m := range ladders() {
 		f := drawnLadder(m)
@@ -185,7 +186,8 @@ func TestLadderBarsEndAtWhatIsUsed(t *testing.T) {
 	}
 }
 
-// Runs without samples are left out and named. If no run has any, there is no picture.
+// The picture of ladders leaves out runs without samples, and a note names them. If no run has samples, there is no
+// picture.
 func TestLadderLeavesOutWhatWasNotSampled(t *testing.T) {
 	for name, s := range gallery() {
 		if drawnLadder(report.Model{Study: s}) != nil {
@@ -203,7 +205,7 @@ func TestLadderLeavesOutWhatWasNotSampled(t *testing.T) {
 	unsampled := report.Model{Study: m.Study, Ladders: map[string]ladder.Run{}}
 	for id, r := range m.Ladders {
 		for i := range r.GPUs {
-			r.GPUs[i].Moments = r.GPUs[i].Moments[1:] // allocators' peaks alone
+			r.GPUs[i].Moments = r.GPUs[i].Moments[1:] // keep only the moments of the allocators' peaks
 		}
 		unsampled.Ladders[id] = r
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// endingOf is how a run ends on a terminal of 80 columns.
+// endingOf returns what dpsight prints at the end of a run, on a terminal of 80 columns.
 func endingOf(t *testing.T, in schemas.Tables, p *predict.PredictionRun) string {
 	t.Helper()
 	t.Setenv("COLUMNS", "80")
@@ -27,7 +27,8 @@ func endingOf(t *testing.T, in schemas.Tables, p *predict.PredictionRun) string 
 	return b.String()
 }
 
-// A run ends with what matters most: its peak, what holds it and how that is known, and the findings that save most.
+// At the end of a run dpsight prints what matters most. What matters most is the peak, the categories that hold it with
+// their evidence, and the findings that save most.
 func TestEnding(t *testing.T) {
 	in := manyParts()
 	in.Manifest.Name = "train"
@@ -54,7 +55,7 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// Missing facts are explained: why a run has no peak, no times, and nothing to change.
+// If a run lacks a peak, times or findings, its ending gives the reason.
 func TestEndingOfLittle(t *testing.T) {
 	in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 1 << 20})
 	in.Manifest.Source, in.Steps = schemas.Measured, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// explanations are pairs of runs that a picture of their difference must not go wrong on.
+// explanations returns pairs of runs whose differences are hard to draw.
 func explanations(t *testing.T) map[string]explain.Explanation {
 	t.Helper()
 	out := map[string]explain.Explanation{}
@@ -63,8 +63,8 @@ func explanations(t *testing.T) map[string]explain.Explanation {
 	return out
 }
 
-// In the picture of every pair each bar begins where the one before it ended, a category's modules fill its bar, and
-// the last bar is the whole difference.
+// In the waterfall of every pair of runs, each bar begins where the previous bar ends. The bars of a category's modules
+// fill the category's bar, and the last bar is the whole difference.
 func TestWaterfallsSum(t *testing.T) {
 	for name, doc := range explanations(t) {
 		f := report.ExplainFigure(doc)
@@ -115,7 +115,7 @@ func TestWaterfallsSum(t *testing.T) {
 				}
 			}
 			closed()
-			unit := int64(1) // nanosecond each, of rounding
+			unit := int64(1) // each bar may be off by a nanosecond, through rounding
 			if i < memory {
 				unit = 0
 				if whole.Delta != *doc.PeakDeltaBytes {
@@ -133,7 +133,7 @@ func TestWaterfallsSum(t *testing.T) {
 	}
 }
 
-// The file names come from the name that documents use. A folder that cannot be made gives an error.
+// The names of the written files begin with the document's name. If the folder cannot be made, the result is an error.
 func TestWriteExplanation(t *testing.T) {
 	doc := explanations(t)["explain-modules"]
 	dir := filepath.Join(t.TempDir(), "new", "folder")
@@ -147,12 +147,12 @@ func TestWriteExplanation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Peak of after minus peak of before", "parte +100.00 MiB", "residue of medians"} {
-		// two sums of one phase leave none
+		// If each run has a single sum for a phase, there is no residue of medians.
 		if has := strings.Contains(string(svg), want); has == (want == "residue of medians") {
 			t.Errorf("%q: %t in the picture's description", want, has)
 		}
 	}
-	if _, err := report.WriteExplanation(dir, doc, false); err != nil { // over its own
+	if _, err := report.WriteExplanation(dir, doc, false); err != nil { // overwrite our own files
 		t.Error(err)
 	}
 	if err := os.WriteFile(files[1], []byte("<svg></svg>"), 0o600); err != nil {

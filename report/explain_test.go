@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// dissected is a run that holds bytes[k] of gradients in its k-th module, at 4 ms a step for each.
+// dissected returns a run whose k-th module holds bytes[k] of gradients. A step takes 4 ms for each module.
 func dissected(name string, bytes ...int64) explain.Input {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK,
 		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
@@ -37,7 +37,8 @@ func dissected(name string, bytes ...int64) explain.Input {
 	return explain.NewInput(in)
 }
 
-// However many modules are shown, those under a category sum to it, and the categories to the difference of the peaks.
+// For any number of shown modules, the modules of a category sum to the category, and the categories sum to the
+// difference of the peaks.
 func TestExplainTables(t *testing.T) {
 	from, to := dissected("before", 9<<20, 0, 5<<20, 1<<20), dissected("after", 1<<20, 7<<20, 5<<20, 3<<20, 100<<20,
 		1000, 2<<20)
@@ -45,7 +46,7 @@ func TestExplainTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The module that holds the same has no row, and neither have slack's few bytes.
+	// A module with the same bytes in both runs has no row. Slack of a few bytes has none either.
 	for top, want := range map[int]int{0: 6, 1: 2, 2: 3, 4: 5, 5: 6, 8: 6} {
 		tables := report.ExplainTables(doc, top)
 		if len(tables) != 3 {

@@ -12,7 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// timedPart is the time of a module in a phase of a bare step. No module means outside of all.
+// timedPart is the time that a module takes in a phase of a bare step. If module is empty, the time is outside of all
+// modules.
 type timedPart struct {
 	phase, module string
 	ms            float64
@@ -28,7 +29,7 @@ var (
 		{"backward.grad", "head", 400}, {"optimizer", "", 33}, {"noise", "", 12}}
 )
 
-// timedRun returns a run with an instrumented step and a bare step, which takes less of everything.
+// timedRun returns a run with an instrumented step and a bare step. In the bare step all parts take less time.
 func timedRun(name string, parts ...timedPart) explain.Input {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK,
 		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
@@ -52,7 +53,7 @@ func timedRun(name string, parts ...timedPart) explain.Input {
 		for phase, ns := range phases {
 			in.Phases = append(in.Phases, schemas.Phase{Step: s.Step, Phase: phase, GPUNS: new(ns), EndNS: ns})
 		}
-		s.GPUNS += 2e6 // of no phase
+		s.GPUNS += 2e6 // this time is in no phase
 		in.Steps = append(in.Steps, s)
 	}
 	slices.SortFunc(in.Phases, func(a, b schemas.Phase) int { return strings.Compare(a.Phase, b.Phase) })
@@ -61,8 +62,8 @@ func timedRun(name string, parts ...timedPart) explain.Input {
 	return explain.NewInput(in)
 }
 
-// However many modules are shown, with what is in none and the residue they sum to the difference of the steps, and the
-// phases under a module to it.
+// For any number of shown modules, the times of all rows sum to the difference of the steps. The rows include the time
+// outside of all modules and the residue. The phases under a module sum to the module's time.
 func TestExplainModuleTimeTables(t *testing.T) {
 	for name, doc := range explanations(t) {
 		for _, top := range []int{0, 1, 2, 8} {
@@ -133,7 +134,7 @@ func TestExplainModuleTimeText(t *testing.T) {
 	}
 }
 
-// The table and its picture as they are printed, to be looked at when they change.
+// The golden files hold the table and the picture as they are printed. Look at them when they change.
 func TestExplainModuleTimeGolden(t *testing.T) {
 	doc := explanations(t)["explain-timed"]
 	for _, format := range []string{"table", "markdown", "latex", "csv"} {
@@ -142,7 +143,7 @@ func TestExplainModuleTimeGolden(t *testing.T) {
 	goldenGeometry(t, "explain-timed", report.ExplainFigure(doc))
 }
 
-// A run whose ranks differ shows the slowest rank, and a note says so.
+// If the ranks of a run take different times, the table shows the slowest rank, and a note says so.
 func TestExplainModuleTimeOfRanks(t *testing.T) {
 	doc := explanations(t)["explain-timed"]
 	doc.Runs[1].ModuleTiming = &explain.ModuleTiming{Rank: 3, Ranks: 8}

@@ -24,10 +24,10 @@ func explained(t *testing.T, from, to schemas.Tables) explain.Explanation {
 	return doc
 }
 
-// told returns the sentences about two runs.
+// told returns the sentences that explain the difference between two runs.
 func told(doc explain.Explanation) []string { return report.NewExplainDocument(doc).Sentences }
 
-// The sentences state the figures, the parts against them, and the rest.
+// The sentences state both runs' figures, the largest parts of the difference, and the remaining difference.
 func TestExplainedSentences(t *testing.T) {
 	const m = 1 << 20
 	plain := fixture.Sized("plain", map[schemas.Category]int64{schemas.Parameters: 100 * m,
@@ -111,7 +111,8 @@ func TestExplainedSentences(t *testing.T) {
 	}
 }
 
-// If parts cancel out, shares of the remaining difference would mean nothing.
+// If the parts of a difference nearly cancel out, the sentences give no shares of the remaining difference, since they
+// would mean nothing.
 func TestExplainedPartsThatCancel(t *testing.T) {
 	const m = 1 << 20
 	a := fixture.Sized("a", map[schemas.Category]int64{schemas.Activations: 500 * m})
@@ -132,7 +133,7 @@ func TestExplainedPartsThatCancel(t *testing.T) {
 	}
 }
 
-// Blocks are described by the phase of their birth, in whatever step.
+// The sentences name the phase in which blocks were allocated, whichever step it was in.
 func TestExplainedBirthsAreTold(t *testing.T) {
 	const m = 1 << 20
 	plain := fixture.Sized("plain", map[schemas.Category]int64{schemas.Parameters: 100 * m,
@@ -155,13 +156,13 @@ func TestExplainedBirthsAreTold(t *testing.T) {
 		"against them stand 40.00 MiB (125 %) less of blocks born in backward (ghost's peak has none).") {
 		t.Error(text)
 	}
-	ghost.Phases = []schemas.Phase{{Phase: schemas.PhaseBetween}} // as of an imported file
+	ghost.Phases = []schemas.Phase{{Phase: schemas.PhaseBetween}} // an imported file may have only these phases
 	if text := strings.Join(told(explained(t, plain, ghost)), " "); strings.Contains(text, "born") {
 		t.Error(text)
 	}
 }
 
-// A difference of workspaces is no single module's.
+// If workspaces differ, the sentences attribute the difference to no single module.
 func TestExplainedWorkspacesAreTold(t *testing.T) {
 	from, to := fixture.Hooked(), fixture.Hooked()
 	for _, in := range []*schemas.Tables{&from, &to} {
@@ -178,7 +179,7 @@ func TestExplainedWorkspacesAreTold(t *testing.T) {
 	}
 }
 
-// A note says that a run has no breakdown.
+// If a run has no breakdown, a note says so.
 func TestExplainedWithoutBreakdownIsTold(t *testing.T) {
 	bare := schemas.Tables{Manifest: &schemas.Manifest{RunID: "bare", Bare: true, Status: schemas.StatusOK,
 		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
@@ -190,7 +191,7 @@ func TestExplainedWithoutBreakdownIsTold(t *testing.T) {
 	}
 }
 
-// Kept gradients are explained if they are there at the peak, and only then.
+// The sentences mention kept gradients if the run keeps them at the peak, and otherwise not.
 func TestKeptGradientsAreExplained(t *testing.T) {
 	from, to := explain.NewInput(fixture.KeptRun(true)), explain.NewInput(fixture.KeptRun(false))
 	from.RunID = "fresh"
@@ -210,7 +211,7 @@ func TestKeptGradientsAreExplained(t *testing.T) {
 	}
 }
 
-// Nothing is said of what a peak without a breakdown holds.
+// If a peak has no breakdown, the sentences do not claim what the peak holds.
 func TestLatePeakIsNotExplained(t *testing.T) {
 	in := fixture.LateInput(100)
 	in.Owners = append(in.Owners, schemas.Owner{AllocID: 1, Category: schemas.HookActivations, BeginSeq: 1, EndSeq: 2,
@@ -228,7 +229,7 @@ func TestLatePeakIsNotExplained(t *testing.T) {
 	}
 }
 
-// The sentences on times of modules tell where the difference lies, and how much of it is in DP hooks.
+// The sentences on times by module say which modules take more time, and how much of it is in DP hooks.
 func TestExplainedModuleTimesAreTold(t *testing.T) {
 	for _, c := range []struct {
 		doc  explain.Explanation
@@ -262,7 +263,7 @@ func TestExplainedModuleTimesAreTold(t *testing.T) {
 	}
 }
 
-// If no time is known by module, the last sentence gives the reason.
+// If the time of no module is known, the last sentence gives the reason.
 func TestUnexplainedModuleTimesAreTold(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -286,7 +287,7 @@ func TestUnexplainedModuleTimesAreTold(t *testing.T) {
 	}
 }
 
-// Times over repeats are marked as such, with their range and the run's own value.
+// If times are medians over repeats, a warning says so, with the range of the repeats and the run's own value.
 func TestExplainedRepeatsAreTold(t *testing.T) {
 	from, to := fixture.PlainTimes(), fixture.GhostTimes()
 	around := append(runs.Repeats(from, 0.75, 0.6), runs.Repeats(to, 0.5, 0.3, 0.15)...)
@@ -311,7 +312,7 @@ func TestExplainedRepeatsAreTold(t *testing.T) {
 	}
 }
 
-// A note says that a run is one of several repeats.
+// If a run is one of several repeats, a note says so.
 func TestRepeatsAreNoted(t *testing.T) {
 	repeat := func(id string, ms float64) analyze.Summary {
 		s := runs.Private(id, "ghost", 1000, ms)

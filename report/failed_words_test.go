@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A failure is reported with what held the memory and what was cached, as far as known.
+// The report of a failed request names the categories that held the memory, and how much was cached, as far as the
+// recording shows it.
 func TestFailedWords(t *testing.T) {
 	oom := schemas.OOM{Seq: 5, RequestedBytes: 300 << 20, LimitBytes: 1 << 30, DeviceFreeBytes: 24 << 20, Module: "head"}
 	at := memory.Moment{Step: new(int64(2)), Phase: new(schemas.PhaseForward)}
@@ -45,7 +46,7 @@ func TestFailedWords(t *testing.T) {
 		}), asked + "and the script continued. The limit is 1,024.00 MiB: " + holders + ", and 400.00 MiB were " +
 			"cached and free, the largest piece 200.00 MiB. The cache had as many bytes as requested, but not in " +
 			"one piece. It was 276.00 MiB short."},
-		// of a trace: it states neither a limit nor whether the script went on
+		// A trace states neither the limit nor whether the script continued.
 		{request(func(r *memory.FailedRequest, o *schemas.OOM) {
 			r.Breakdown, r.Layout, o.LimitBytes, o.EndUnknown = held, lay, 0, true
 		}), asked + "and it is unknown whether the run continued. The limit is not known, and 24.00 MiB were free " +

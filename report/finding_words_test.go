@@ -18,12 +18,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// saidOf returns the findings of a single run, in words.
+// saidOf returns the findings of a single run, in words, by their ids.
 func saidOf(in schemas.Tables) map[string]report.Finding1 {
 	return saidIn(findings.Find([]findings.Checked{findings.CheckRun(in)}, nil))
 }
 
-// saidIn are the findings of the first run.
+// saidIn returns the findings of the first run, in words, by their ids.
 func saidIn(found findings.Found) map[string]report.Finding1 {
 	said := map[string]report.Finding1{}
 	doc := (report.FindingsView{Schema: 1}).Tables(found)[0].Document.(report.FindingsDocument1)
@@ -33,12 +33,12 @@ func saidIn(found findings.Found) map[string]report.Finding1 {
 	return said
 }
 
-// saidBy puts one finding into words.
+// saidBy returns a finding in words.
 func saidBy(f findings.Finding) report.Finding1 {
 	return saidIn(findings.Found{Runs: []findings.Run{{Findings: []findings.Finding{f}}}})[f.ID]
 }
 
-// manyParts has data for each finding about held bytes.
+// manyParts returns a run with data for every finding about memory that is held.
 func manyParts() schemas.Tables {
 	const mib = 1 << 20
 	part := func(c schemas.Category, mibs int64) fixture.Part { return fixture.Part{Category: c, Bytes: mibs * mib} }
@@ -62,7 +62,7 @@ func manyParts() schemas.Tables {
 	return in
 }
 
-// Every finding about held memory has its words, and a saving always states its assumption. If torch counted a
+// Every finding about memory that is held has its words, and states the assumption of its saving. If torch counted a
 // higher peak than was recorded, no sentence and no figure mentions the peak.
 func TestWordsOfWhatIsHeld(t *testing.T) {
 	in := manyParts()
@@ -138,8 +138,8 @@ func TestWordsOfReserved(t *testing.T) {
 	}
 }
 
-// Nothing advises expandable segments where they are on: by the settings that the agent read, or since torch maps
-// memory into segments.
+// If expandable segments are already on, no finding advises them. dpsight knows this from the settings that the agent
+// read, or because torch maps memory into segments.
 func TestExpandableSegmentsAreNotAdvisedTwice(t *testing.T) {
 	on := func(in schemas.Tables, settings map[string]any) schemas.Tables {
 		in.Manifest.Environment = &schemas.Environment{AllocatorSettings: settings}
@@ -264,7 +264,7 @@ func TestWordsOfGrowth(t *testing.T) {
 	}
 }
 
-// Blocks made between two windows do not count as blocks from before recording.
+// A block that was allocated between two windows does not count as a block from before recording.
 func TestWordsOfUnattributed(t *testing.T) {
 	in := fixture.Windowed()
 	f := saidOf(in)[findings.Unattributed]
@@ -284,7 +284,7 @@ func TestWordsOfUnattributed(t *testing.T) {
 	}
 }
 
-// Checks that were not possible are named, with the reason.
+// If a check was not possible for a run, the document names the check and gives the reason.
 func TestWordsOfNotLooked(t *testing.T) {
 	said := func(in schemas.Tables) []string {
 		found := findings.Find([]findings.Checked{findings.CheckRun(in)}, nil)
@@ -307,7 +307,8 @@ func TestWordsOfNotLooked(t *testing.T) {
 	}
 }
 
-// A failure says what its limit is, and by how much the memory of predict differs from it.
+// The finding on a failed request states the limit, and by how much the limit exceeds the memory that was left for
+// tensors.
 func TestWordsOfFailures(t *testing.T) {
 	in := fixture.Pieces(4, 2, 320<<20)
 	seq := in.Report.Devices[0].Events
@@ -324,8 +325,10 @@ func TestWordsOfFailures(t *testing.T) {
 	}{
 		{600 << 20, ". The limit is 600.00 MiB; the CUDA context, the driver and other processes took 88.00 MiB, " +
 			"leaving 512.00 MiB for tensors: ", true, true},
-		{400 << 20, ". The limit is 400.00 MiB: ", false, false}, // which the script has set: nothing is taken of it
-		// above what is free, and not all of the device: who took the rest is not said
+		// the script has set this limit, so other memory took nothing of it
+		{400 << 20, ". The limit is 400.00 MiB: ", false, false},
+		// This limit is above the free memory and below the whole device, so the sentence does not say what took the
+		// rest.
 		{550 << 20, ". The limit is 550.00 MiB; 512.00 MiB were left for tensors: ", true, false},
 	} {
 		in.Report.OOMs[0].LimitBytes = c.limit
@@ -339,7 +342,7 @@ func TestWordsOfFailures(t *testing.T) {
 		}
 	}
 	in.Report.OOMs[0].LimitBytes = 600 << 20
-	in.Events, in.Reserved = nil, nil // what was reserved is not known
+	in.Events, in.Reserved = nil, nil // without these tables, the reserved bytes are unknown
 	if f := saidOf(in)[findings.OOM]; !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, which includes "+
 		"what the CUDA context and others take: ") {
 		t.Errorf("%+v", f)
@@ -353,7 +356,8 @@ func TestWordsOfFailures(t *testing.T) {
 	}
 }
 
-// Ways to smaller temporaries are alternatives. What the run does already is stated.
+// A finding lists the ways to smaller clipping temporaries as alternatives. The finding says which of these ways the
+// run already uses.
 func TestWordsOfClipAdvice(t *testing.T) {
 	for want, ways := range map[string][]clipping.Advice{
 		"compute norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient; " +
@@ -371,7 +375,7 @@ func TestWordsOfClipAdvice(t *testing.T) {
 	}
 }
 
-// A finding that saves nothing gives no advice, and its sentence tells why.
+// If following a finding would save nothing, the finding gives no advice, and its sentence gives the reason.
 func TestWordsOfIdleAdvice(t *testing.T) {
 	clip := findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)), SavesBytes: new(int64(0)), Idle: true,
 		Facts: findings.ClipTemporariesFacts{Advice: []clipping.Advice{clipping.Tiles, clipping.Sum}}}
@@ -379,7 +383,8 @@ func TestWordsOfIdleAdvice(t *testing.T) {
 		". Without this memory the peak would be the same: another moment allocates as much.") {
 		t.Errorf("%+v", f)
 	}
-	// No other method peaks lower, but advice unrelated to the method stays.
+	// If no other method has a lower peak, the finding does not advise another method. The finding's other advice
+	// stays.
 	clip.Idle, clip.SavesBytes = false, nil
 	clip.Methods = &findings.Methods{Own: trial("g", "ghost", 1000<<20, 100),
 		Lowest: trial("f", "flash", 1010<<20, 120)}
@@ -402,7 +407,7 @@ func trial(id, method string, peak int64, ms float64) findings.Trial {
 	return findings.Trial{Run: &s, Runs: 1, PeakBytes: peak, Step: s.StepMS}
 }
 
-// Comparisons with other methods' runs state their figures, and whether they were measured.
+// If a finding compares runs of other methods, it states their figures, and whether these were measured or predicted.
 func TestWordsOfMethods(t *testing.T) {
 	best := trial("run-bk", "bk", 1200<<20, 60)
 	clip := findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)), SavesBytes: new(int64(0)),
@@ -426,7 +431,7 @@ func TestWordsOfMethods(t *testing.T) {
 	}
 }
 
-// A cheaper method is named with its runs, and with the range of their steps.
+// The finding on a cheaper method names a run of this method, and gives the range of the step times.
 func TestWordsOfCheaperMethod(t *testing.T) {
 	said := func(best findings.Trial, overlap bool) report.Finding1 {
 		return saidBy(findings.Finding{ID: findings.CheaperMethod, SavesBytes: new(int64(1)),
@@ -474,7 +479,7 @@ func TestWordsOfRepeats(t *testing.T) {
 	}
 }
 
-// What keeps memory alive has its own title, and a text that says what releases it.
+// Each finding about memory that is kept alive has its own title, and says which change releases the memory.
 func TestWordsOfWhatIsKept(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
@@ -521,7 +526,8 @@ func TestWordsOfWhatIsKept(t *testing.T) {
 	}
 }
 
-// The place of the allocation, the holder of the block and the line to change are three separate facts.
+// A finding on kept memory states three places: the line that allocated the memory, the holder of the block, and the
+// line to edit.
 func TestFindingNamesTheLineToEdit(t *testing.T) {
 	f := findings.Finding{ID: findings.KeptException, Bytes: new(int64(84 << 20)), Facts: findings.HeldFacts{Blocks: 2},
 		At: &memory.Moment{}, Highest: findings.Highest{AllocatedBytes: 840 << 20, IsPeak: true},
@@ -551,7 +557,8 @@ func TestFindingNamesTheLineToEdit(t *testing.T) {
 	}
 }
 
-// A growth of one rank of several names it, and says that its saving is not of the run's highest peak.
+// If the memory of one of several ranks grows, the finding names the rank. The finding says that the saving does not
+// apply to the run's highest peak.
 func TestWordsOfGrowthOfARank(t *testing.T) {
 	none := make([]int64, 11)
 	in := fixture.Ranks(fixture.Growing(0, append([]int64{3000}, none...)...),
@@ -564,7 +571,7 @@ func TestWordsOfGrowthOfARank(t *testing.T) {
 	}
 }
 
-// The number of steps and the growth of each are shown beside the whole growth only if they multiply to it.
+// A finding shows the number of steps and the growth of each step only if their product is the whole growth.
 func TestGrowthFiguresAgree(t *testing.T) {
 	const mib = 1 << 20
 	for bytes, want := range map[int64]string{

@@ -21,7 +21,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// A finding is a short block of text. Doubts about a run's figures come below all of them.
+// A finding is printed as a short block of text. Doubts about the run's figures come below all findings.
 func TestFindingsBlocks(t *testing.T) {
 	lay := memory.Layout{Reserved: 8 << 20, Idle: 3 << 20}
 	found := findings.Found{Runs: []findings.Run{{Identity: identity.Identity{RunID: "r", Name: "r"},
@@ -100,7 +100,7 @@ note: the run ended early (oom): its peak and times are of what it did until the
 	}
 }
 
-// FindingKinds has a row for each kind, and no other.
+// The table of FindingKinds has exactly one row for each kind of finding.
 func TestFindingKinds(t *testing.T) {
 	rows := map[string]int{}
 	for _, kind := range FindingKinds {
@@ -116,7 +116,8 @@ func TestFindingKinds(t *testing.T) {
 	}
 }
 
-// On a terminal no line of a finding is too wide, and the text behind a label is indented to its first word.
+// On a terminal no line of a finding is wider than the terminal. The text after a label is indented to the first word
+// of the text.
 func TestFindingsAreWrapped(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	line := schemas.Line{File: "train.py", Number: 46, Function: "evaluate", Text: "losses.append(model(x))"}
@@ -153,7 +154,8 @@ func TestFindingsAreWrapped(t *testing.T) {
 	}
 }
 
-// A finding names its line. If no line is known, a note says how to find it.
+// A finding names the line of the script that allocated the memory. If this line is unknown, a note says how to find
+// it.
 func TestFindingsNameTheirLine(t *testing.T) {
 	line := schemas.Line{File: "train.py", Number: 46, Function: "main", Text: "x = model(y)"}
 	run := findings.Run{Identity: identity.Identity{RunID: "r", Name: "r"}, Findings: []findings.Finding{
@@ -192,7 +194,7 @@ func TestFindingsNameTheirLine(t *testing.T) {
 	}
 }
 
-// Every finding that analyze names has its words, and an anchor in the documentation.
+// Every finding that package findings names has its words in this package, and an anchor in docs/findings.md.
 func TestEveryFindingHasWords(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "../analyze/findings/findings.go", nil, 0)
 	if err != nil {
@@ -204,7 +206,7 @@ func TestEveryFindingHasWords(t *testing.T) {
 		if !is || consts.Tok != token.CONST {
 			continue
 		}
-		for _, spec := range consts.Specs { // the first block has them
+		for _, spec := range consts.Specs { // the first block of constants has the ids
 			id, err := strconv.Unquote(spec.(*ast.ValueSpec).Values[0].(*ast.BasicLit).Value)
 			if err != nil {
 				t.Fatal(err)

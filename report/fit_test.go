@@ -20,8 +20,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// searches returns all kinds of results: several methods on several devices, a stopped search, one where nothing
-// fits, one where everything does, and memory that falls with the value, with names of every length.
+// searches returns all kinds of results of a search, with names of every length. One document has several methods on
+// several devices, and one document has a search that was stopped. In one search nothing fits, and in another search
+// everything fits. In one search the memory falls as the value rises.
 func searches() map[string]predict.FitDocument {
 	run := func(value int64, fits bool, reserved int64) predict.FitRun {
 		return predict.FitRun{Value: value,
@@ -72,7 +73,8 @@ func searches() map[string]predict.FitDocument {
 		"none":  predict.Fit(v, []predict.FitSearch{one("ghost", "Tesla T4", 1<<20, run(1, false, 1<<20))}),
 		"empty": predict.Fit(v, nil),
 		"many":  predict.Fit(v, many),
-		// Memories that are nearly the same, beside one far below, and curves that end where these are named.
+		// Three of these memories are nearly equal and one is far smaller. Some curves end where the picture names a
+		// memory.
 		"near": predict.Fit(v, []predict.FitSearch{one("vanilla", "A", 79*gib, run(1, true, gib), run(512, false, gib)),
 			one("vanilla", "B", 79*gib+gib/4, run(1, true, gib), run(512, true, 79*gib)),
 			one("vanilla", "C", 80*gib, run(1, true, gib), run(512, false, gib)), one("vanilla", "D", gib/4,
@@ -90,8 +92,8 @@ func searches() map[string]predict.FitDocument {
 	}
 }
 
-// Whatever was searched, no text overlaps another, a curve or a point, or leaves the picture. Every tried value is
-// in the plot at its height.
+// For any search, no text of the picture overlaps another text, a curve or a point, or leaves the picture. Every tried
+// value has a point in the plot.
 func TestFitFigure(t *testing.T) {
 	for name, doc := range searches() {
 		f := report.FitFigure(doc)
@@ -102,7 +104,7 @@ func TestFitFigure(t *testing.T) {
 		if bad := append(c.Misplaced(), c.Covered()...); bad != nil {
 			t.Errorf("%s: %v", name, bad)
 		}
-		// all that the plot reaches are named
+		// The plot names the memory of each device that a curve reaches.
 		for _, s := range f.Picture.(*figure.Fit).Series[:min(8, len(doc.Cells))] {
 			named := slices.ContainsFunc(c.Labels, func(l canvas.Label) bool {
 				return l.Text == "memory "+table.Size(s.Limit)
@@ -122,8 +124,8 @@ func TestFitFigure(t *testing.T) {
 	}
 }
 
-// If options allow only some values, the table and the picture name them. If there are many, they name the first
-// and the last.
+// If options allow only some values, the table and the picture list the allowed values. If many values are allowed, the
+// table and the picture list the first ones and the last.
 func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
 	doc := searches()["some"]
 	want := []string{"ghost: physical_batch_size was sought among the values that the options allow, 1, 2, 4, 8, 16, " +
@@ -132,7 +134,7 @@ func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
 			"18, 20, …, 60: physical_batch_size must be a divisor of batch_size 512, not 3",
 		"dpsgd on Tesla T4 with 14,336.00 MiB for its tensors: every value tried fits, also physical_batch_size " +
 			"60, the highest asked for"}
-	for _, top := range []bool{false, true} { // options allow more, or not
+	for _, top := range []bool{false, true} { // top says that the options allow no higher value
 		doc.Cells[1].Top = top
 		if got := report.FitTables(doc)[0].Rows[1][4].Text; (got == "60") != top || (got == "60 or more") == top {
 			t.Errorf("the largest of all that are allowed is %q, and none is above: %t", got, top)
@@ -146,8 +148,8 @@ func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
 	}
 }
 
-// A value that does not fit is on the line of the memory, and one that fits at its reserved bytes, on the same
-// scale.
+// A value that does not fit has its point on the line of the device's memory. A value that fits has its point at its
+// reserved bytes, on the same scale.
 func TestFitPointsStandAtTheirBytes(t *testing.T) {
 	f := figure.Figure{Name: "fit", Picture: &figure.Fit{Vary: "n",
 		Series: []figure.FitSeries{{Label: "x", Limit: 1000 << 20, Points: []figure.FitPoint{
@@ -170,7 +172,7 @@ func TestFitPointsStandAtTheirBytes(t *testing.T) {
 	}
 }
 
-// Curves that go the same way are all seen, the one beneath around the one on top.
+// If curves coincide, each of them is visible: a lower curve shows around the edges of the curve on top.
 func TestFitCurvesBeneathAreSeen(t *testing.T) {
 	points := []figure.FitPoint{{Value: 10, Reserved: 250 << 20, Fits: true}, {Value: 40, Reserved: 1000 << 20,
 		Fits: true}}
@@ -192,7 +194,7 @@ func TestFitCurvesBeneathAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	plot, scale := c.Shapes[0].Within, float64(picture.Bounds().Dx())/c.Width
-	// Where the curves are halfway between the first two points of the part.
+	// This point is halfway between the first two values of the curve "part", where all curves coincide.
 	x, y := int(scale*(plot.X0+15*(c.Shapes[0].Box.X0-plot.X0)/10)), int(scale*(plot.Y1-1.5*(plot.Y1-c.Shapes[0].Box.Y0)))
 	seen := map[color.Color]bool{}
 	for dy := -12; dy <= 12; dy++ {
@@ -207,8 +209,9 @@ func TestFitCurvesBeneathAreSeen(t *testing.T) {
 	}
 }
 
-// A search's output is overwritten only by a search that has all of its runs: the same, or the rest of an
-// interrupted one. Another search writes its tables beside it.
+// SaveFit overwrites the output of an earlier search only if the new search has all runs of the earlier one. A search
+// has all of these runs if it is the same search, or the rest of an interrupted search. Any other search writes its
+// tables beside the earlier output.
 func TestFitFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fit-n")
 	doc := func(runs ...string) *predict.FitDocument {
@@ -277,7 +280,7 @@ func TestFitTables(t *testing.T) {
 			}
 		}
 	}
-	// The answer of a single search is a sentence; of several the grid has them all.
+	// The answer of a single search is printed as a sentence. If there are several searches, the grid has all answers.
 	one := predict.Fit(predict.Vary{Name: "n", Low: 1, High: 9, Step: 1},
 		[]predict.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 24 << 30,
 			Runs: []predict.FitRun{{Value: 3, Run: predict.PredictionRun{Fits: new(true)}},
@@ -291,7 +294,8 @@ func TestFitTables(t *testing.T) {
 	if !strings.Contains(answer.String(), sentence) || strings.Contains(text("grid"), "is the largest seen to fit, ") {
 		t.Errorf("no %q in\n%s", sentence, answer.String())
 	}
-	// A value without an answer is named once: beside an answer, or as what stopped the search.
+	// If the run of a value gave no answer, a note names the value once. The note stands beside the answer, or says
+	// what stopped the search.
 	run := func(value int64, fits *bool) predict.FitRun {
 		r := predict.FitRun{Value: value, Run: predict.PredictionRun{Fits: fits}}
 		if fits == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// wordsProbe is one run of a search that fits, or not, or ended otherwise (nil).
+// wordsProbe returns a run of a search. fits says whether the run fits; nil stands for a run that ended in another way.
 func wordsProbe(value int64, fits *bool, peak int64, level string) predict.FitRun {
 	return predict.FitRun{Value: value, Run: predict.PredictionRun{Fits: fits,
 		Identity:  identity.Identity{RunID: "run", Status: "ok"},
@@ -18,19 +18,19 @@ func wordsProbe(value int64, fits *bool, peak int64, level string) predict.FitRu
 		Confidence: &schemas.Confidence{Level: level}}}
 }
 
-// wordsCached is a probe that reserves so much.
+// wordsCached returns a copy of the run with the given reserved bytes.
 func wordsCached(r predict.FitRun, reserved int64) predict.FitRun {
 	r.Run.PeakReservedBytes = &reserved
 	return r
 }
 
-// wordsSpare is a probe that leaves that many bytes free.
+// wordsSpare returns a copy of the run that leaves the given bytes free.
 func wordsSpare(r predict.FitRun, bytes int64) predict.FitRun {
 	r.Run.SpareBytes = &bytes
 	return r
 }
 
-// A run that fits by the bytes and leaves less than the margin is warned of, and one that leaves more is not.
+// If a prediction fits but leaves less than the margin free, a warning says so. If it leaves more, there is no warning.
 func TestTightPredictionIsSaid(t *testing.T) {
 	for spare, warned := range map[int64]bool{49 << 20: true, 50 << 20: false} {
 		doc := tellPredictions(predict.NewPredictionDocument(predict.PredictionRun{Fits: new(true),
@@ -44,7 +44,7 @@ func TestTightPredictionIsSaid(t *testing.T) {
 	}
 }
 
-// A search's outcome and its oddities take one line each.
+// The outcome of a search takes one line, and so does each special case, such as a stopped search.
 func TestFitWords(t *testing.T) {
 	v := predict.Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
 	yes, no := new(true), new(false)

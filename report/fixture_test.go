@@ -13,15 +13,16 @@ import (
 
 const mib = 1 << 20
 
-// block is one tensor of a made-up run: MiB requested, who owns it, whether it is freed within the step.
+// block is a tensor of a made-up run. block has the requested MiB, its owners, and whether it is freed within the step.
 type block struct {
 	mib    float64
 	owners []schemas.Category
 	freed  bool
 }
 
-// madeUp builds a run of set-up and steps, each with forward, backward and optimizer, as ingest would leave it.
-// Kept blocks come first, then each step's freed ones, which peak in backward.
+// madeUp describes a run of set-up and steps, with the tables that ingest would write. Each step has a forward, a
+// backward and an optimizer. A made-up run allocates its kept blocks first. After them, each step allocates its freed
+// blocks, which are highest in backward.
 type madeUp struct {
 	id, name, status, source, reason string
 	params                           map[string]any
@@ -57,7 +58,7 @@ func (m madeUp) tables() schemas.Tables {
 		return in
 	}
 	var seq, live, peak, peakSeq, highest, highestSeq int64
-	var firstOwner []int // by index into in.Allocations
+	var firstOwner []int // the index of an allocation's first owner, by the allocation's index
 	alloc := func(b block, phase string, step int64) int {
 		seq++
 		bytes := int64(b.mib * mib)
@@ -151,7 +152,7 @@ func (m madeUp) tables() schemas.Tables {
 	}
 	in.Report.Devices = []schemas.DeviceVerdict{verdict}
 	if !m.bare {
-		for i, size := range []int64{peak / 2, peak + 32*mib - peak/2} { // reserved grows twice
+		for i, size := range []int64{peak / 2, peak + 32*mib - peak/2} { // reserved grows in two parts
 			in.Events = append(in.Events, schemas.Event{RunID: m.id, Seq: 1 + int64(i)*(peakSeq-1),
 				Action: int32(schemas.ActionSegmentAlloc), Size: size})
 		}
@@ -162,7 +163,8 @@ func (m madeUp) tables() schemas.Tables {
 
 func one(c ...schemas.Category) []schemas.Category { return c }
 
-// methodRun returns a run of one of the headline methods, roughly in the real proportions.
+// methodRun returns a run of one of the headline methods. The run's categories have roughly the proportions of a real
+// run.
 func methodRun(id, method string) madeUp {
 	m := madeUp{id: id, name: method, status: schemas.StatusOK, source: schemas.Measured, steps: 8, stepNS: 4052e6,
 		params: map[string]any{"method": method, "batch_size": 1.0, "seq_len": 16384.0, "precision": "fp32"},

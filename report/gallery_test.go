@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// gallery are the pictures that must not go wrong.
+// gallery returns studies whose pictures are hard to draw.
 func gallery() map[string]compare.Study {
 	g := map[string]compare.Study{}
 	g["headline"] = study(0, headline()...)
@@ -80,7 +80,7 @@ func gallery() map[string]compare.Study {
 	return g
 }
 
-// adversaries adds what figures are prone to get wrong.
+// adversaries adds studies that figures are likely to draw wrongly.
 func adversaries(g map[string]compare.Study) {
 	var forty, same, repeats, matrix []madeUp
 	for i := range 40 {
@@ -106,7 +106,7 @@ func adversaries(g map[string]compare.Study) {
 		}
 		repeats = append(repeats, m)
 	}
-	for i := range 6 { // two models, a baseline each
+	for i := range 6 { // two batch sizes, with a baseline each
 		m := headline()[i%3]
 		m.id, m.name = fmt.Sprintf("matrix-%d", i), fmt.Sprintf("%s-b%d", m.name, 1+7*(i/3))
 		m.params = map[string]any{"method": m.params["method"], "batch_size": float64(1 + 7*(i/3))}
@@ -130,11 +130,12 @@ func adversaries(g map[string]compare.Study) {
 	g["one-event"] = study(-1, single)
 }
 
-// With DPSIGHT_GALLERY set to a folder the pictures are kept there, to be looked at.
+// TestGallery writes all pictures. If DPSIGHT_GALLERY names a folder, the test keeps the pictures there, so that you
+// can look at them.
 func TestGallery(t *testing.T) {
 	keep := os.Getenv("DPSIGHT_GALLERY")
 	for name, s := range gallery() {
-		if len(s.Cells) > 20 && keep == "" { // rasters of 40 panels take seconds
+		if len(s.Cells) > 20 && keep == "" { // rasterising 40 panels takes seconds
 			continue
 		}
 		dir := t.TempDir()
@@ -157,8 +158,7 @@ func TestGallery(t *testing.T) {
 	}
 }
 
-// No text of any picture sticks out, lies over another or on a curve or a point, and every run is in it, predicted ones
-// marked.
+// In every picture, no text leaves the picture, overlaps another text, or lies on a curve or a point.
 func TestGalleryIsLegible(t *testing.T) {
 	legible := func(name string, figures ...figure.Figure) {
 		for _, f := range figures {
@@ -166,7 +166,7 @@ func TestGalleryIsLegible(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, f.Name, err)
 			}
-			if !strings.HasPrefix(f.Name, "timeline-") { // whose lines cross what is written on them
+			if !strings.HasPrefix(f.Name, "timeline-") { // the lines of a timeline may cross its texts
 				c, err := f.Canvas()
 				if err != nil {
 					t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// grownAt returns a check of an experiment that grew at a line, and of one that did not grow.
+// grownAt returns a check of two experiments. One experiment grew at a line of its script, and the other experiment did
+// not grow.
 func grownAt(t *testing.T) report.CheckDocument {
 	t.Helper()
 	was := map[schemas.Category]int64{schemas.Parameters: base, schemas.Activations: base}
@@ -37,7 +38,8 @@ func grownAt(t *testing.T) report.CheckDocument {
 	return report.NewCheckDocument(r)
 }
 
-// Failures come first, with category, module and line. A script's name is never taken for markup.
+// The comment lists failing experiments first, with category, module and line of the growth. The comment escapes names
+// of a script, so that they are not read as markup.
 func TestComment(t *testing.T) {
 	doc := grownAt(t)
 	var b strings.Builder
@@ -63,7 +65,7 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// However long the result of a check is, its comment fits the limit and tells what it left out.
+// For any length of a check's result, the comment fits GitHub's limit and says what it left out.
 func TestCommentFits(t *testing.T) {
 	doc := grownAt(t)
 	x := doc.Experiments[1]
@@ -101,7 +103,8 @@ func TestCommentFits(t *testing.T) {
 	}
 }
 
-// Other tools get the state, and SARIF the line, relative to the repository.
+// The files for other tools have the state of each experiment. SARIF also has the line of the growth, with a path
+// relative to the repository.
 func TestPlacesForOtherTools(t *testing.T) {
 	doc := grownAt(t)
 	var sarif, junit strings.Builder

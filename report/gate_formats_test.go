@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A category of 6,144 MiB that grew by 5.1 % fails a gate of 5 % and is named; 4.9 % pass.
+// If a category of 6,144 MiB grows by 5.1 %, a gate of 5 % fails and names the category. A growth of 4.9 % passes.
 func TestGateOfFivePercent(t *testing.T) {
 	for _, c := range []struct {
 		more  float64
@@ -28,7 +28,8 @@ func TestGateOfFivePercent(t *testing.T) {
 	}
 }
 
-// JUnit and SARIF have each failing sentence once, and nothing that passes.
+// The JUnit and SARIF files have each sentence about a failure once. The JUnit and SARIF files have no failure for an
+// experiment that passes.
 func TestCheckForOtherTools(t *testing.T) {
 	runs := grownGhost()[1:]
 	runs[0].status, runs[0].reason = schemas.StatusOOM, `CUDA out of memory: "<4 GiB>"`

@@ -21,7 +21,7 @@ func printed(t *testing.T, format string, tables []table.Table) string {
 	return b.String()
 }
 
-// grownGhost needs 400 MiB more of one category; the other runs are as they were.
+// grownGhost returns the headline runs, in which ghost needs 400 MiB more of one category.
 func grownGhost() []madeUp {
 	runs := headline()
 	runs[2].blocks[10].mib += 400 // clip_temporaries
@@ -73,7 +73,8 @@ func TestCheckTables(t *testing.T) {
 	}
 }
 
-// An experiment that is gone or fails has a row, and a prediction says that it is one.
+// An experiment that is missing or that failed still has a row in the table of a check. The row of a prediction says
+// that it is one.
 func TestCheckTablesOfOtherEnds(t *testing.T) {
 	runs := headline()[1:]
 	runs[0].status, runs[0].reason = schemas.StatusOOM, "CUDA out of memory"

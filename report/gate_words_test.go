@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// check compares tables with a baseline made from other tables, and returns the document with its sentences.
+// check compares tables with a baseline made from other tables, and returns the check's document with its sentences.
 func check(t *testing.T, before, after []schemas.Tables, thresholds ...string) report.CheckDocument {
 	t.Helper()
 	list, err := gate.ParseThresholds(thresholds)
@@ -32,7 +32,7 @@ func reduced(ins ...schemas.Tables) (out []analyze.Summary) {
 	return out
 }
 
-// baselineOf goes through the file's own form: a check must not need what a baseline on disk loses.
+// baselineOf encodes and decodes the baseline, so the check has no fields that a baseline's file lacks.
 func baselineOf(ins ...schemas.Tables) (baseline schemas.Baseline) {
 	doc := gate.BaselineOf(reduced(ins...), "test")
 	text, err := json.Marshal(&doc)
@@ -65,17 +65,17 @@ func TestPlantedGrowthOfACategory(t *testing.T) {
 	for _, c := range []struct {
 		category schemas.Category
 		now      int64
-		said     string // empty = it passes
+		said     string // empty if the check passes
 	}{
 		{schemas.ClipTemporaries, base, ""},
 		{schemas.ClipTemporaries, base * 1049 / 1000, ""},
-		{schemas.ClipTemporaries, base * 105 / 100, ""}, // exactly 5 %
+		{schemas.ClipTemporaries, base * 105 / 100, ""}, // grown by exactly 5 %
 		{schemas.ClipTemporaries, base*105/100 + 1, "ghost: clip_temporaries at the peak grew by 47.68 MiB " +
 			"(5.0000001 %), from 953.67 MiB to 1,001.36 MiB; the threshold is 1.05"},
 		{schemas.ClipTemporaries, base * 1051 / 1000, "ghost: clip_temporaries at the peak grew by 48.64 MiB (5.10 " +
 			"%), from 953.67 MiB to 1,002.31 MiB; the threshold is 1.05"},
 		{schemas.ClipTemporaries, base / 2, ""},
-		{schemas.Noise, 1 << 20, ""}, // the floor itself
+		{schemas.Noise, 1 << 20, ""}, // exactly at the floor
 		{schemas.Noise, 1<<20 + 1, "ghost: noise at the peak grew from nothing to 1.00 MiB, more than the floor of " +
 			"1.00 MiB"},
 	} {
@@ -198,7 +198,7 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 	}
 }
 
-// A missing experiment and a new one with its name state their difference.
+// If an experiment is missing and a new experiment has the same name, the check states how the two differ.
 func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 	run := func(batch int) schemas.Tables {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: base})
@@ -215,7 +215,8 @@ func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 			t.Errorf("%s: %q", x.State, x.DiffersIn)
 		}
 	}
-	// Of several, the nearest is shown. A matched experiment is not named at all.
+	// If several new experiments have the name of the missing one, the nearest one is compared with it. An experiment
+	// that the baseline has is not compared in this way.
 	far := run(8)
 	far.Manifest.Params["clipping"] = "per_layer"
 	doc = check(t, []schemas.Tables{run(16), run(32)}, []schemas.Tables{far, run(32), run(8)}, "peak=1")
@@ -225,7 +226,7 @@ func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 	}
 }
 
-// For a predicted run, bytes are compared with a measured baseline's, and times are not compared.
+// If a run is predicted and the baseline was measured, a check compares their bytes, and does not compare times.
 func TestPredictedBesideMeasured(t *testing.T) {
 	versions := func(in schemas.Tables, torch string) schemas.Tables {
 		in.Manifest.Environment = &schemas.Environment{Torch: torch}
@@ -259,7 +260,8 @@ func TestPredictedBesideMeasured(t *testing.T) {
 		!strings.HasPrefix(doc.Sentence(), "nothing was compared: ") {
 		t.Errorf("a check of times only: %q", doc.Sentence())
 	}
-	// A measured run that lost its breakdown must not pass for one that did not grow.
+	// If a measured run has no breakdown, its categories were not checked. The check must fail, since the categories
+	// may have grown.
 	bare := fixture.Sized("ghost", nil)
 	bare.Report.Devices[0].TorchPeakAllocatedBytes = &bare.Report.Devices[0].PeakAllocatedBytes
 	if doc = check(t, []schemas.Tables{was}, []schemas.Tables{bare}, "category:*=1.05"); doc.OK ||
@@ -269,7 +271,8 @@ func TestPredictedBesideMeasured(t *testing.T) {
 	}
 }
 
-// A check names experiments by their arguments, and says where the only two differ in them.
+// A check names experiments by the arguments in which they differ. If each side has one experiment, the check compares
+// the two, and says how their arguments differ.
 func TestArgumentsInACheck(t *testing.T) {
 	runs := []analyze.Summary{madeup.Scripted("a", 1000, nil, "python", "train.py", "--bs", "8"),
 		madeup.Scripted("b", 1002, nil, "/venv/bin/python", "train.py", "--bs", "8"),

@@ -11,8 +11,9 @@ import (
 	"github.com/dpsight/dpsight/report/figure"
 )
 
-// The places of everything in every figure, to the pixel. Look at a picture that changes before you accept its
-// geometry. Pixel values themselves depend on rasterisers and compression.
+// The golden files hold the place of every text and shape in every figure, to the pixel. If they change, look at the
+// picture before you accept them. The golden files hold no pixel values, since these depend on rasterisers and
+// compression.
 func TestGeometryGolden(t *testing.T) {
 	g := gallery()
 	for _, name := range []string{"headline", "names", "mixed", "repeats", "tiny-huge", "predicted", "none",
@@ -49,7 +50,7 @@ func goldenGeometry(t *testing.T, name string, figures ...figure.Figure) {
 	golden(t, "geometry/"+name+".txt", []byte(b.String()))
 }
 
-// Every bar ends at its run's peak: bars of one axis are as long as their peaks are to each other, and none is shorter
+// Every bar ends at its run's peak. Bars on one axis have lengths in proportion to their peaks, and no bar is shorter
 // than a quarter of the longest.
 func TestBarsEndAtThePeak(t *testing.T) {
 	for name, s := range gallery() {
@@ -70,7 +71,7 @@ func TestBarsEndAtThePeak(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			highest := map[canvas.Box]int64{} // of each axis
+			highest := map[canvas.Box]int64{} // the highest peak on each axis
 			for _, m := range c.Shapes {
 				highest[m.Within] = max(highest[m.Within], peaks[m.What])
 			}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Each kind of remark, reason and caution in analyze is a case of some function here. A kind without words of its
-// own would get another's.
+// Each kind of remark, reason and caution in analyze is a case of a function in this package. Without a case, a kind
+// would get the words of another kind.
 func TestEveryKindHasWords(t *testing.T) {
 	said := map[string]bool{}
 	for _, file := range parseAll(t, "*_words.go") {
@@ -46,9 +46,10 @@ func TestEveryKindHasWords(t *testing.T) {
 	}
 }
 
-// kindsIn are the constants of a block that [TestEveryKindHasWords] asks for, by type or by name.
+// kindsIn returns the constants of a block that [TestEveryKindHasWords] checks. kindsIn finds these constants by their
+// type or by their name.
 func kindsIn(block *ast.GenDecl) (names []string) {
-	of := "" // the type, which a constant of iota takes from the one before
+	of := "" // a constant without a type has the type of the previous one
 	for _, s := range block.Specs {
 		spec := s.(*ast.ValueSpec)
 		if typ, ok := spec.Type.(*ast.Ident); ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// People see which rung contains which, and one rung for parts that cannot be separated. Programs see names and
-// bytes.
+// The printed table of a ladder indents each rung below the rung that contains it, and has one row for parts that
+// cannot be separated. CSV and JSON have the rungs' names and bytes.
 func TestLadderTables(t *testing.T) {
 	bytesOf := func(n int64) *int64 { n *= mib; return &n }
 	in := func(s string) *string { return &s }

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 )
 
-// Every remark on a moment is in its notes, and every GPU without samples among the run's warnings.
+// The notes of a moment have every remark on the moment. The run's warnings name every GPU without samples.
 func TestLadderWords(t *testing.T) {
 	was := ladder.Document{Runs: []ladder.Run{{Warnings: []string{"before"},
 		Unsampled: []ladder.Unsampled{{Why: ladder.UnsampledPhantom}, {Why: ladder.UnsampledImported},

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Each remark on a breakdown is one sentence, in every document that has it.
+// Each remark on a breakdown is one sentence. Every document that has the remark has this sentence.
 func TestMemoryWords(t *testing.T) {
 	module := "head"
 	died := &memory.FailedRequest{OOM: &schemas.OOM{Seq: 5, RequestedBytes: 3 << 30, Module: module}, Nth: 13,
@@ -109,7 +109,7 @@ func TestMemoryWords(t *testing.T) {
 	}
 }
 
-// A moment is in a phase, in a step, or outside of either.
+// The words for a moment name its phase and step, or say that the moment lies outside of both.
 func TestWhen(t *testing.T) {
 	step, forward, between := new(int64(2)), new(schemas.PhaseForward), new(schemas.PhaseBetween)
 	for _, c := range []struct {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A note that applies to several runs appears once, and so does the note that they have no tables yet.
+// If a note applies to several runs, it appears once. The note that runs have no tables yet also appears once.
 func TestRunNotes(t *testing.T) {
 	var n runNotes
 	n.add("a", "slow")

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A note under predictions says which figure the confidence refers to: reserved can be off although allocated is
+// A note under predictions says that the confidence refers to allocated. Reserved can be inexact although allocated is
 // exact.
 func TestConfidenceIsSaidToBeOfAllocated(t *testing.T) {
 	said := func(note string) bool {
@@ -28,7 +28,8 @@ func TestConfidenceIsSaidToBeOfAllocated(t *testing.T) {
 	}
 }
 
-// What a run that its time limit ended may still request is unknown. It fits so far, and no more is claimed.
+// If a time limit ended a run, the requests that it would still have made are unknown. The table says that the run fits
+// so far, and no more.
 func TestFitsSoFar(t *testing.T) {
 	for _, of := range []struct {
 		fits    *bool

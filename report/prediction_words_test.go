@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Requests that failed are reported, whether the script caught them or torch recovered from them.
+// A prediction reports failed requests, whether the script caught them or torch recovered from them.
 func TestSurvivedIsTold(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -32,7 +32,7 @@ func TestSurvivedIsTold(t *testing.T) {
 	}
 }
 
-// If the limit is the whole device, the texts state the device's memory and the context's part of it.
+// If the limit is the whole device, the texts state the device's memory and how much of it the CUDA context takes.
 func TestPredictionTellsOfTheLimit(t *testing.T) {
 	p := predict.PredictionRun{GPU: "NVIDIA H200", MemoryBytes: new(int64(512 << 20)), Fits: new(false),
 		Failure: &schemas.OOM{RequestedBytes: 1 << 30, LimitBytes: 600 << 20}, OfDeviceBytes: 600 << 20}
@@ -47,7 +47,7 @@ func TestPredictionTellsOfTheLimit(t *testing.T) {
 	}
 }
 
-// If a script allocated nothing on a device, the advice asks whether an option was forgotten.
+// If a script allocated nothing on a device, the advice asks whether the user forgot an option.
 func TestPredictionAdvice(t *testing.T) {
 	for _, uninjected := range [][]string{nil, {"python cpu.py"}} {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,
@@ -60,14 +60,14 @@ func TestPredictionAdvice(t *testing.T) {
 	}
 }
 
-// A failed script gets advice about a missing device, and about a check of an unknown value. A failure of the
-// script's own gets none.
+// If a script failed because of a missing device or a check of an unknown value, the prediction gives advice. If the
+// script failed for another reason, there is none.
 func TestPredictionAdviceOnFailures(t *testing.T) {
 	for reason, want := range map[string]string{
 		"AcceleratorError: CUDA error: invalid device ordinal": "predict --gpus N",
 		"AssertionError: Invalid device id":                    "predict --gpus N",
 		"AssertionError; train.py:7" + schemas.SuspectedRead:   "--steps N ends the script after N steps",
-		// an older version wrote this
+		// An older version of dpsight wrote this reason.
 		"AssertionError; t.py:7 had read a value that nobody computed, which may be why": "--steps N ends the script",
 		"KeyError: 'of its own'": "",
 	} {

@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Texts about a rank that differs, about ranks that do not, and about a single rank.
+// TestRanksWords checks the texts about a rank that differs from the others, about ranks that do not differ, and about
+// a single rank.
 func TestRanksWords(t *testing.T) {
 	of := func(activations ...int64) ranks.Run {
 		var all []schemas.Tables

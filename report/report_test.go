@@ -31,7 +31,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-// golden compares text with a file of testdata.
+// golden compares a text with a file of testdata.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -62,7 +62,7 @@ func TestReportGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			// compression and fonts may change; other tests check their layout
+			// The bytes of PNG and SVG files may change with compression and fonts. Other tests check their layout.
 			if ext := filepath.Ext(f); ext == ".png" || ext == ".svg" {
 				continue
 			}
@@ -76,7 +76,8 @@ func TestReportGolden(t *testing.T) {
 	}
 }
 
-// The folder's listing: the page first, then the summary, pictures one a file, tables, and what programs read.
+// The listing of a report's folder has the page first, then the summary, each picture once, the tables, and the files
+// for programs.
 func TestReportListing(t *testing.T) {
 	page := func(w io.Writer) error {
 		_, err := io.WriteString(w, "<!doctype html>")
@@ -101,8 +102,8 @@ func TestReportListing(t *testing.T) {
 	golden(t, "listing.txt", []byte(b.String()))
 }
 
-// A summary begins with the main table and has at most 60 lines, whatever the runs are, and names the baselines and the
-// highest peaks of many.
+// A summary begins with the main table and has at most 60 lines, for any runs. If there are many runs, it names the
+// baselines and the highest peaks.
 func TestSummaryIsShort(t *testing.T) {
 	var notes []string
 	for i := range 40 {
@@ -142,7 +143,7 @@ func TestSummaryIsShort(t *testing.T) {
 	}
 }
 
-// A report takes the place of the one before, and of nothing else.
+// Writing a report again removes the files of the earlier report, and no other files.
 func TestReportLeavesNothingStale(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := report.Write(dir, report.Model{Study: gallery()["twelve"]}); err != nil {
@@ -173,7 +174,7 @@ func TestReportLeavesNothingStale(t *testing.T) {
 	}
 }
 
-// Files that no report wrote are not overwritten. Files of an interrupted report are.
+// A report does not overwrite files that no report wrote. A report overwrites the files of an interrupted report.
 func TestReportWritesOverNothingForeign(t *testing.T) {
 	dir := t.TempDir()
 	mine := filepath.Join(dir, "tables", "runs.md")
@@ -192,7 +193,8 @@ func TestReportWritesOverNothingForeign(t *testing.T) {
 	if err := os.Remove(mine); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "results.csv"), 0o755); err != nil { // it fails half-way
+	// a folder of this name makes the report fail half-way
+	if err := os.Mkdir(filepath.Join(dir, "results.csv"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := report.Write(dir, report.Model{Study: gallery()["one"]}); !errors.As(err, &foreign) {
@@ -220,7 +222,7 @@ func TestReportWritesOverNothingForeign(t *testing.T) {
 	}
 }
 
-// Each output of a report with a predicted run says that it is one.
+// If a report has a predicted run, each of its outputs marks the run as predicted.
 func TestPredictedRunsHaveABadgeEverywhere(t *testing.T) {
 	for _, name := range []string{"names", "predicted"} {
 		files, err := report.Write(t.TempDir(), report.Model{Study: gallery()[name]})
@@ -238,7 +240,7 @@ func TestPredictedRunsHaveABadgeEverywhere(t *testing.T) {
 			ext, of := filepath.Ext(f), filepath.Base(f)
 			alone := strings.HasPrefix(of, "phases-") || strings.HasPrefix(of, "timeline-")
 			if name == "names" && alone && !bytes.Contains(text, []byte("(Opacus)")) || strings.HasPrefix(of, "success.") {
-				continue // of another run alone, or of all runs of a method together
+				continue // the file is about another run, or about all runs of a method
 			}
 			badge := "predicted (phantom h200"
 			if ext == ".json" || ext == ".csv" {
@@ -311,14 +313,14 @@ func TestBreakdownTables(t *testing.T) {
 	}
 }
 
-// syntheticStore writes six runs of about 30,000 allocator events each.
+// syntheticStore writes a store of six runs. Each run has about 30,000 allocator events.
 func syntheticStore(tb testing.TB) string {
 	dir := tb.TempDir()
 	for i := range 6 {
 		m := headline()[i%3]
 		m.id, m.steps = "run-"+string(rune('a'+i)), 20
 		base := m.blocks
-		for k := range 740 { // about 1,500 events a step
+		for k := range 740 { // about 1,500 events in a step
 			m.blocks = append(m.blocks, block{1 + float64(k%37)/8, one(schemas.Categories[k%len(schemas.Categories)],
 				schemas.Activations), true})
 		}
@@ -349,7 +351,7 @@ func syntheticStore(tb testing.TB) string {
 	return dir
 }
 
-// wholeReport does what the report command does.
+// wholeReport does the same as the report command.
 func wholeReport(tb testing.TB, dir, out string) {
 	sel, err := store.Open(dir).Resolve([]string{dir})
 	if err != nil {
@@ -380,11 +382,13 @@ func BenchmarkReport(b *testing.B) {
 	b.ReportMetric(float64(m.Sys)/(1<<20), "MiB-from-OS")
 }
 
-// cheapStore names, to a process that TestReportIsCheap starts, the store to report on.
+// cheapStore is an environment variable. TestReportIsCheap sets it for a process that it starts, and the process makes
+// a report on the store that the variable names.
 const cheapStore = "DPSIGHT_TEST_CHEAP_STORE"
 
-// A report on six runs of 30,000 events stays under 300 MB. It runs in a process of its own, without the memory of
-// other tests. The benchmark measures its time: a limit here would depend on the machine's other work.
+// A report on six runs of 30,000 events takes less than 300 MB. The report runs in its own process, without the memory
+// of other tests. BenchmarkReport measures its time, since a limit on the time would depend on the machine's other
+// work.
 func TestReportIsCheap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short")
@@ -410,7 +414,7 @@ func TestReportIsCheap(t *testing.T) {
 	}
 }
 
-// Runs without tables are named in one note for each table, and nothing is said about unknown peaks.
+// If runs have no tables, a single note of each table names them. The report does not mention unknown peaks.
 func TestRunsWithoutTables(t *testing.T) {
 	const same = "peak allocated is the same to the byte in all repeats of a run"
 	repeat := func(n int, method string, ingested bool) analyze.Summary {
@@ -422,7 +426,7 @@ func TestRunsWithoutTables(t *testing.T) {
 	}
 	for _, c := range []struct {
 		runs  []analyze.Summary
-		notes string // in categories, methods and costs
+		notes string // notes of the tables of categories, methods and costs
 		same  bool
 	}{
 		{[]analyze.Summary{repeat(0, "vanilla", true), repeat(1, "vanilla", true)}, "", true},
@@ -452,7 +456,7 @@ func TestRunsWithoutTables(t *testing.T) {
 	}
 }
 
-// If the categories do not sum to the peak beneath them, a note says which moment they show.
+// If the printed categories do not sum to the peak beneath them, a note says which moment the categories show.
 func TestLatePeakInCategories(t *testing.T) {
 	run := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla")
 	in := run.input()
@@ -469,8 +473,8 @@ func TestLatePeakInCategories(t *testing.T) {
 	}
 }
 
-// A report of a run that ran out of memory shows the failure, which its peak does not: what was asked, by whom, and
-// what was held.
+// If a run ran out of memory, the report shows the failed request. The report says how much was requested, which module
+// requested it, and which categories held the memory.
 func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 	in := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla").input()
 	in.Manifest.Status = schemas.StatusOOM
@@ -526,7 +530,7 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 	}
 }
 
-// The notes of a trade-off name the runs with wall time, and a study of failures counts its repeats.
+// The notes of a trade-off name the runs that have wall time. The note on failed runs counts their repeats.
 func TestFigureNotes(t *testing.T) {
 	a, b := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla").input(), methodRun("20261121T101501Z-ghost-aaaaa1",
 		"ghost").input()
@@ -565,7 +569,7 @@ func TestFigureNotes(t *testing.T) {
 	}
 }
 
-// A run that failed before its versions were known is named, though another has the same label.
+// If a run failed before its versions were recorded, the note names this run, even if another run has the same label.
 func TestFigureNotesOfRunThatFailedEarly(t *testing.T) {
 	runs := summaries(methodRun("1", "vanilla"), methodRun("2", "ghost"), methodRun("3", "vanilla"))
 	early := methodRun("4", "vanilla").input()
@@ -585,7 +589,8 @@ func TestFigureNotesOfRunThatFailedEarly(t *testing.T) {
 	}
 }
 
-// A figure over runs of different settings says which all share, which only some have, and in which they differ.
+// If the runs of a figure have different settings, its notes say which settings all share, which only some have, and in
+// which the runs differ.
 func TestFigureNotesOfMixedRuns(t *testing.T) {
 	run := func(id, method string, params map[string]any) madeUp {
 		m := methodRun(id, method)
@@ -626,7 +631,8 @@ func TestFigureNotesOfMixedRuns(t *testing.T) {
 	}
 }
 
-// One row for each device: the columns of evidence sum to all, and a share above nothing never looks like nothing.
+// The table of evidence has one row for each device. The columns of evidence sum to the whole, and a small share never
+// prints as 0.
 func TestKnownTable(t *testing.T) {
 	d := memory.DeviceBreakdown{Device: "cuda:0", AllocatedBytes: 1 << 20,
 		Conservation: memory.Conservation{Verdict: schemas.Exact, AmbiguousTags: 2},
@@ -651,7 +657,7 @@ func TestKnownTable(t *testing.T) {
 	golden(t, "known.table", []byte(printed(t, "table", []table.Table{report.KnownTable(doc)})))
 }
 
-// A figure with a method that is not private says so.
+// If a figure has a method that is not private, its notes say so.
 func TestFiguresSayWhatIsNotPrivate(t *testing.T) {
 	for _, c := range []struct {
 		method string
@@ -666,7 +672,8 @@ func TestFiguresSayWhatIsNotPrivate(t *testing.T) {
 	}
 }
 
-// The reason for a missing trade-off is correct: runs that ended early may have what it shows.
+// If the trade-off is missing, the note gives the right reason. Runs that ended early may have peaks and times, and are
+// still not drawn.
 func TestTheTradeoffThatIsNotDrawn(t *testing.T) {
 	for status, want := range map[string]string{schemas.StatusOK: "", schemas.StatusOOM: "note: tradeoff " +
 		"is left out: no run that has both a peak and a step time ended well\n"} {
@@ -684,8 +691,8 @@ func TestTheTradeoffThatIsNotDrawn(t *testing.T) {
 	}
 }
 
-// A badge that all runs of a table share appears once under it, and no row or column repeats it. Rows for programs
-// each have it.
+// If all runs of a table have the same badge, the badge appears once under the table, and not in rows and columns. In
+// the rows for programs, each row has it.
 func TestBadgesOfAllRunsAreSaidOnce(t *testing.T) {
 	s := gallery()["predicted"]
 	const badge = "predicted (phantom h200, indicative)"
@@ -720,7 +727,7 @@ func TestBadgesOfAllRunsAreSaidOnce(t *testing.T) {
 		t.Errorf("rows for programs:\n%s", text)
 	}
 
-	// If runs differ, or one failed, each row states it.
+	// If the runs have different badges, or one failed, each row shows its badge.
 	runs := headline()
 	for i := range runs[:2] {
 		runs[i].source = schemas.Predicted

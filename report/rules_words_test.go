@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// A study names the runs of each version, including a baseline from elsewhere. It names nothing if there is only
-// one version.
+// If the runs of a study have categories of different versions of the rules, a note names the runs of each version. The
+// note includes a baseline from another store. With one version there is no note.
 func TestRulesOfStudy(t *testing.T) {
 	a, b, c := madeup.Ran("a", "ghost", 1000), madeup.Ran("b", "flash", 1000), madeup.Ran("c", "vanilla", 1000)
 	a.Rules, b.Rules, c.Rules = new(10), new(10), new(10)
@@ -31,7 +31,7 @@ func TestRulesOfStudy(t *testing.T) {
 	}
 }
 
-// A screen of 80 columns shows a limited number of moved bytes and counts the rest. Programs get all.
+// On a screen of 80 columns, a table shows a limited number of moved bytes and counts the rest. JSON has all of them.
 func TestMovedIsBounded(t *testing.T) {
 	doc := schemas.Ingested{Schema: schemas.IngestedSchema, Inputs: []schemas.IngestedInput{{}, {}}}
 	for i := range 30 {

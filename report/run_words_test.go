@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Each remark on a run is one sentence, in every document that has it.
+// Each remark on a run is one sentence. Every document that has the remark has this sentence.
 func TestRunWords(t *testing.T) {
 	const captured = " no time: forward and backward took no GPU time, as when a CUDA graph captures them; call " +
 		"dpsight.step() after each replay of a graph to time it"
@@ -96,7 +96,7 @@ func TestRunWords(t *testing.T) {
 	}
 	rows := RunsTable(analyze.RunsDocument{Runs: []analyze.RunsRow{{Identity: identity.Identity{RunID: "r"},
 		Remarks: remarks}}})
-	for i := range remarks { // the others concern figures that other commands explain
+	for i := range remarks { // the other remarks concern figures that other commands explain
 		if noted := slices.Contains(rows.Notes, "r: "+want[i]); noted != (remarks[i].Kind == analyze.RemarkHookFailed) {
 			t.Errorf("the table of runs has the note %q: %v", want[i], noted)
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// Runs with the same name show how they differ. If none does, there is no such column, and programs never get one.
+// If runs have the same name, the table of runs has a column that shows how they differ. If all names differ, the table
+// has no such column. The rows for programs never have it.
 func TestRunsOfOneName(t *testing.T) {
 	runs := headline()
 	runs[2].name, runs[2].params = runs[1].name, map[string]any{"method": "dpsgd", "batch_size": 16}

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// Every remark on times is among the run's warnings, in the order of the alphabet.
+// The run's warnings have every remark on times, in alphabetical order.
 func TestModuleTimeWords(t *testing.T) {
 	was := timing.ModuleTimeDocument{Runs: []timing.ModuleTimeRun{{Warnings: []string{}, Remarks: []timing.Remark{
 		{Kind: timing.RemarkOnlyInstrumented}, {Kind: timing.RemarkCaptured, Steps: []int64{3}},

@@ -15,7 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// trendOf is the trend of experiments that have had these bytes of activations, a revision each.
+// trendOf returns the trend of experiments. series has the bytes of activations of each experiment, one value for each
+// revision.
 func trendOf(t *testing.T, value string, series map[string][]int64) trend.Document {
 	t.Helper()
 	var runs []analyze.Summary
@@ -43,7 +44,7 @@ func trendOf(t *testing.T, value string, series map[string][]int64) trend.Docume
 	return doc
 }
 
-// trends are the pictures of trends that must not go wrong.
+// trends returns trends whose pictures are hard to draw.
 func trends(t *testing.T) map[string]trend.Document {
 	many := map[string][]int64{}
 	for i := range 20 {
@@ -64,8 +65,8 @@ func trends(t *testing.T) map[string]trend.Document {
 	}
 }
 
-// A trend's table has a row for each level, which says by which step it began. A test that can say nothing is
-// marked.
+// The table of a trend has a row for each level of the value, and names the jump with which the level began. If there
+// are too few values for a test, the table says so.
 func TestTrendTable(t *testing.T) {
 	rows := func(doc trend.Document) (lines []string) {
 		for _, r := range report.TrendTables(doc, false)[0].Rows {

@@ -20,7 +20,7 @@ func TestShareText(t *testing.T) {
 	}
 }
 
-// Sentences call categories what papers do.
+// Sentences name categories with the words that papers use.
 func TestCategoriesInProse(t *testing.T) {
 	for c, want := range map[schemas.Category]string{schemas.PerSampleGradients: "per-sample gradients",
 		schemas.ClipTemporaries: "clip temporaries", schemas.Noise: "noise"} {
@@ -30,7 +30,7 @@ func TestCategoriesInProse(t *testing.T) {
 	}
 }
 
-// Modules that have no name of their own, in an nn.Sequential say, are not a bare digit in a sentence.
+// If a module has no name, as in an nn.Sequential, a sentence does not show only its number.
 func TestModuleNames(t *testing.T) {
 	for title, want := range map[string]string{"3": "module 3", "blocks.*.mlp": "blocks.*.mlp", "(GAN)": "GAN"} {
 		if got := moduleName(&explain.ModulePart{Module: &title, Modules: 1}); got != want {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// If many goroutines write a file at once, it has the whole content that one of them wrote, and no other file stays.
+// If many goroutines write a file at once, the file has the whole content of one of them. No other file is left.
 func TestWriteFileAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	text := func(i int) string { return strings.Repeat(fmt.Sprint(i%10), 100+i) }
@@ -42,7 +42,7 @@ func TestWriteFileAtOnce(t *testing.T) {
 	}
 }
 
-// A writer does not follow a link beside the file, even if the link has a name that the writer would use.
+// WriteFile does not follow a link beside the file, even if the link has a name that WriteFile would use.
 func TestWriteFileFollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "f"), filepath.Join(dir, "other")
@@ -62,12 +62,12 @@ func TestWriteFileFollowsNoLink(t *testing.T) {
 	}
 }
 
-// If many goroutines make the same folder, one succeeds. All others get an error, and none of their files stays.
+// If many goroutines make the same folder, one succeeds. All others get an error and leave no files.
 func TestWriteFolderAtOnce(t *testing.T) {
 	for range 20 {
 		store := t.TempDir()
 		path := filepath.Join(store, "run")
-		if err := os.Mkdir(path+".1"+PartialSuffix, 0o755); err != nil { // a killed process's
+		if err := os.Mkdir(path+".1"+PartialSuffix, 0o755); err != nil { // a process that was killed left this folder
 			t.Fatal(err)
 		}
 		var made, told sync.Map

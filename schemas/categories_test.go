@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// TestCategoryTable checks that each constant of type Category has one row, and that each row has a meaning and a
-// colour that no other row has.
+// TestCategoryTable checks that each constant of type Category has one row in CategoryTable. Each row must have a
+// meaning, and a colour that no other row has.
 func TestCategoryTable(t *testing.T) {
 	rows, colors := map[schemas.Category]int{}, map[uint32]schemas.Category{}
 	for _, row := range schemas.CategoryTable {

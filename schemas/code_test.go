@@ -6,7 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A digest depends on names and contents, but not on the process that reported them, their order or their folders.
+// The digest of a run's code depends on the names and contents of its files. The digest does not depend on the process
+// that reported the files, their order or their folders.
 func TestCodeDigest(t *testing.T) {
 	file := func(module, path, hash string) schemas.CodeFile {
 		if hash == "" {

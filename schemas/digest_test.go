@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A document of the current version must have a valid and whole digest. Documents of the previous version have no
-// digest, and can still be read.
+// A document of the current version must have a valid digest. A document of the previous version has no digest, and can
+// still be read.
 func TestDocumentsHaveDigests(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestDocumentsHaveDigests(t *testing.T) {
 	}
 }
 
-// CheckTables returns an error for a table that does not match its digest, and for a missing table.
+// CheckTables returns an error if a table does not match its digest or is missing.
 func TestTablesHaveDigests(t *testing.T) {
 	dir := t.TempDir()
 	if err := Samples.Write(dir, []Sample{{UsedBytes: 1}}); err != nil {

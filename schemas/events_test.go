@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Columns that may be empty have the same values as full columns, after any sequence of adding, setting, cutting and
-// joining.
+// EventColumns leaves out columns that have only zeros. EventColumns still has the same values as full columns, after
+// any sequence of adding, setting, cutting and joining.
 func TestEventColumns(t *testing.T) {
 	type values struct {
 		stream, pool uint64
@@ -18,7 +18,7 @@ func TestEventColumns(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		var e EventColumns
 		var want []values
-		some := func() uint64 { // seldom, so that columns stay empty for a while
+		some := func() uint64 { // mostly 0, so that columns stay empty for a while
 			if r.IntN(20) > 0 {
 				return 0
 			}
@@ -42,7 +42,7 @@ func TestEventColumns(t *testing.T) {
 				from := r.IntN(n + 1)
 				to := from + r.IntN(n-from+1)
 				part := e.Part(from, to)
-				// Appending to a part does not change the whole.
+				// Appending to a part of the columns does not change the whole.
 				more := e.Part(from, to)
 				more.Append(ActionAlloc, 1, 1, 9, 1, 1, 1, 9)
 				more.SetLine(more.Len()-1, 9)

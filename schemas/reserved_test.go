@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The highest level that is derived from a device's events equals the device's replayed peak reserved.
+// The highest level of reserved that DeriveReserved finds in a device's events equals the peak of reserved in the
+// ingest report.
 func TestDeriveReserved(t *testing.T) {
 	event := func(device int32, seq int64, a Action, size int64) Event {
 		return Event{RunID: "r", Device: device, Seq: seq, Action: int32(a), Size: size}

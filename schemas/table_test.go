@@ -18,7 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// roundTrip writes a row with all fields set and a zero row, and reads both back.
+// roundTrip writes a row in which all fields are set and a zero row, and reads both back.
 func roundTrip[T any](t *testing.T, tab Table[T]) {
 	t.Helper()
 	t.Run(tab.Name, func(t *testing.T) {
@@ -83,10 +83,10 @@ func TestTablesRoundTrip(t *testing.T) {
 	roundTrip(t, HostSamples)
 }
 
-// Values that are equal in all rows, or that repeat, take almost no space in a table. This also holds for the list of
-// null values and the bounds of pages.
+// If the values of a column are equal or repeat, the column takes almost no space in a table. The list of null values
+// and the bounds of pages take almost no space either.
 func TestTablesAreSmall(t *testing.T) {
-	const n = 300_000 // more than a row group holds
+	const n = 300_000 // more rows than a row group holds
 	marks := make([]Mark, n)
 	for i := range marks {
 		marks[i] = Mark{RunID: "a run's name of usual length-0123ab", K: int64(i + 1), Kind: "tag"}
@@ -104,7 +104,7 @@ func TestTablesAreSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d bytes for %d marks, %d for a sample", large.Len(), n, short.Len())
-	if large.Len() > n/8 { // a bit a row would be the nulls of one column
+	if large.Len() > n/8 { // one column's list of null values would take a bit for each row
 		t.Errorf("%d marks that repeat take %d bytes", n, large.Len())
 	}
 	if short.Len() > 1900 {
@@ -163,7 +163,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// A damaged footer may claim any number of rows. Reading does not allocate memory for that number.
+// The footer of a damaged file may claim any number of rows. Reading does not allocate memory for the claimed number.
 func TestReadRefusesClaimedRows(t *testing.T) {
 	var good bytes.Buffer
 	if err := Steps.Encode(&good, []Step{{RunID: "r", Step: 1}, {RunID: "r", Step: 2}}); err != nil {
@@ -193,14 +193,15 @@ func TestReadRefusesClaimedRows(t *testing.T) {
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
-		// parquet-go opens its columns again, with a buffer each
+		// parquet-go opens the file's columns again, with a buffer for each column.
 		if n := after.TotalAlloc - before.TotalAlloc; n > 256<<20 {
 			t.Errorf("%s: %d bytes were allocated for two rows", c.name, n)
 		}
 	}
 }
 
-// A damaged file may claim a footer that is longer than the file. Reading does not allocate memory for it.
+// The end of a damaged file may claim a footer that is longer than the file. Reading does not allocate memory for the
+// claimed length.
 func TestReadRefusesClaimedFooter(t *testing.T) {
 	var b bytes.Buffer
 	if err := Steps.Encode(&b, []Step{{RunID: "r", Step: 1}}); err != nil {
@@ -220,7 +221,7 @@ func TestReadRefusesClaimedFooter(t *testing.T) {
 	}
 }
 
-// withFooter returns a Parquet file whose footer edit has changed.
+// withFooter returns a copy of a Parquet file in which edit has changed the footer.
 func withFooter(t *testing.T, data []byte, edit func(*format.FileMetaData)) []byte {
 	t.Helper()
 	end := len(data) - 8
@@ -263,7 +264,7 @@ func TestWriteFileLeavesNoHalf(t *testing.T) {
 	}
 }
 
-// If a column was added to a version, it is null in files that were written before.
+// If a column is newer than a file, it is null in the file's rows.
 func TestAddedColumns(t *testing.T) {
 	type before struct {
 		Step int64 `parquet:"step"`

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Compares dpsight's import of memory snapshots with an independent replay: check_snapshots.py DPSIGHT FOLDER [--list
-FILE]. Prints a line for each file and device: the highest sum of requested bytes, once by this script's count of the
-events, and once by dpsight's table of allocations. Exits 1 if they differ, or if dpsight refuses a file. With a list,
-whose lines have repository, commit, path and SHA-256 as in scripts/snapshots.tsv, it checks only the files in FOLDER
-whose digests are listed. Needs pyarrow. It loads the files with an unpickler that makes plain values only."""
+"""Compares dpsight's import of memory snapshots with an independent replay:
+
+    check_snapshots.py DPSIGHT FOLDER [--list FILE]
+
+The script prints a line for each file and device. The line has the highest sum of requested bytes twice: as this script
+counts it from the events, and as it follows from dpsight's table of allocations. The script exits with 1 if the two
+differ, or if dpsight refuses a file. With --list it checks only the files in FOLDER whose digests FILE lists. Each line
+of FILE has repository, commit, path and SHA-256, as in scripts/snapshots.tsv. The script needs pyarrow. It loads the
+files with an unpickler that makes only plain values."""
 
 import argparse
 import hashlib
@@ -125,7 +129,7 @@ def known_share(run: Path, device: int, peak: int) -> tuple[int, int]:
 
 
 def check(dpsight: str, path: Path, store: str) -> list[tuple[str, str]]:
-    """Compares one file, and returns a verdict and a sentence for each device."""
+    """Compares the two counts of one file. Returns a verdict and a sentence for each device."""
     with path.open("rb") as f:
         want = requested_peaks(Values(f).load())
     done = subprocess.run(

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# demo.sh: runs dpsight demo on this machine. If neither a GPU nor the phantom GPU can be used, or the Python
-# environment cannot be made, it writes a report on the recorded example instead.
+# demo.sh runs dpsight demo on this machine. If this machine can use neither a GPU nor the phantom GPU, or cannot make
+# the Python environment, demo.sh writes a report on the recorded example instead.
 set -euo pipefail
 out=runs/demo-report
 if [ "$(uname -sm)" != "Linux x86_64" ] && ! command -v nvidia-smi >/dev/null; then

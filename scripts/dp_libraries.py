@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--python", required=True)
     parser.add_argument("--clones", required=True, type=Path)
     parser.add_argument("--store", required=True)
-    parser.add_argument("--table", action="store_true", help="of what the store has already")
+    parser.add_argument("--table", action="store_true", help="predict nothing, and print the table of the store's runs")
     parser.add_argument("names", nargs="*", default=list(RUNS), metavar="NAME")
     options = parser.parse_args()
     print("|".join(("", *TITLES, "")))
@@ -170,7 +170,7 @@ def drive(clone: str, script: str, *arguments: str) -> None:
         setattr(torchvision.datasets, name, samples)
     if not opacus:
         without_weights(samples)
-    for missing in ("datasets", "deepspeed"):  # the scripts import it, and do not use it in what is run here
+    for missing in ("datasets", "deepspeed"):  # the scripts import these, but the code that runs here uses neither
         module: Any = types.ModuleType(missing)
         module.Dataset = Zeros
         module.__spec__ = importlib.machinery.ModuleSpec(missing, None)

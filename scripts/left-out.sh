@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# left-out.sh [-run [K/N] | -packages]: prints in one line what `make test` leaves out. With -run it prints the left-out
-# tests' names as a pattern for go test -run (with K/N every Nth of them, from the Kth). With -packages it prints their
-# packages. Go tests mark what is left out by testkit.Rest, Part or WithRest, Python tests by @rest.
+# left-out.sh [-run [K/N] | -packages]: prints, in one line, how many tests `make test` leaves out, in whole or in part.
+# With -run it prints the names of these tests as a pattern for go test -run. With -run K/N it prints every Nth name,
+# beginning with the Kth. With -packages it prints the packages of these tests. A Go test is left out by a call of
+# testkit.Rest, Part or WithRest, and a Python test by @rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 marked=$(grep -rlE 'testkit\.(Rest|Part|WithRest)\(' --include=*_test.go . | sort)
 packages=$({ for file in $marked; do dirname "$file"; done; echo ./collect/agent; } | sort -u)
-# Prints the test functions of each file that call one of these. All Python tests of the agent are one Go test.
+# names has the test functions that call testkit.Rest, Part or WithRest. All Python tests of the agent are one Go test.
 names=$({
   for file in $marked; do
     awk '/^func / { name = match($2, /^Test[A-Za-z0-9_]+/) ? substr($2, 1, RLENGTH) : "" }

@@ -113,10 +113,10 @@ def interval(ratios: list[float], rng: random.Random) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("agents", nargs="+", metavar="AGENT", help="two folders with a sitecustomize.py, old and new")
+    parser.add_argument("agents", nargs="+", metavar="AGENT", help="folders of the two agents, old and new")
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS))
-    parser.add_argument("--blocks", type=int, default=60, help="of each agent and kind of step")
-    parser.add_argument("--steps", type=int, default=25, help="a block")
+    parser.add_argument("--blocks", type=int, default=60, help="blocks of each agent and kind of step")
+    parser.add_argument("--steps", type=int, default=25, help="steps in a block")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.agents == ["train"]:

@@ -89,7 +89,7 @@ def spread(values: list[float], unit: str) -> str:
 
 
 def pairs(step: Callable[[], None], count: int, steps: int, store: str) -> dict[str, Any]:
-    """Trains blocks without and with the recorder in pairs, and returns by how much the recorded blocks are longer."""
+    """Trains pairs of blocks, without and with the recorder. Returns by how much longer the recorded blocks are."""
     plain, whole, later, first = [], [], [], []
     attach_s, detach_s, memory, journal = [], [], [], []
     times(step, 20)
@@ -151,8 +151,8 @@ def idle(count: int, seconds: float, store: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=300, help=f"of a block; more than {2 * FIRST}")
-    parser.add_argument("--idle", type=float, default=4.0, help="s of sleep of an idle block")
+    parser.add_argument("--steps", type=int, default=300, help=f"steps in a block; more than {2 * FIRST}")
+    parser.add_argument("--idle", type=float, default=4.0, help="seconds that an idle block sleeps")
     parser.add_argument("--json", type=Path, help="a file for all figures")
     arguments = parser.parse_args()
     if arguments.pairs < 1 or arguments.steps <= 2 * FIRST or arguments.idle <= 0:

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "collect" / "experiments"
-# Steps are timed in blocks between two synchronisations. A synchronisation at each step would hide the waits that the
-# host's queue of kernels avoids. Blocks with recorded steps are left out of the time of bare steps.
+# Steps are timed in blocks, and the script synchronises with the device only at the ends of a block. A synchronisation
+# at each step would add waits that the host's queue of kernels normally avoids. Blocks with recorded steps do not count
+# in the time of bare steps.
 BLOCK = 50
 RECORDED = 100
 DUE = (200, 400, 800, 1600, 3200)
@@ -80,15 +81,15 @@ def train(options: argparse.Namespace) -> None:
 
 
 def processors() -> set[int]:
-    """Two of the processors that this process may use, one for the thread that trains and one for autograd's. The
-    second and the last processor belong to different cores, however the system numbers them."""
+    """Returns two of the processors that this process may use: one for the thread that trains, and one for autograd's
+    thread. The second and the last processor belong to different cores, however the system numbers them."""
     allowed = sorted(os.sched_getaffinity(0))
     return {allowed[min(1, len(allowed) - 1)], allowed[-1]}
 
 
 def command_of(options: argparse.Namespace, mode: str, turn: int, turnstile: str = "") -> list[str]:
     """Returns the command that trains once in a mode."""
-    phantom = options.device == "phantom"  # to try this script out: its times mean nothing
+    phantom = options.device == "phantom"  # only to try this script: times on the phantom GPU mean nothing
     command = [sys.executable, str(Path(__file__).resolve()), "train", "--batch", str(options.batch)]
     for name in ("steps", "hidden", "layers", "heads", "length", "vocabulary", "block"):
         command += [f"--{name}", str(getattr(options, name))]
@@ -108,7 +109,7 @@ def blocks_of(command: list[str], code: int, out: str) -> list[dict[str, Any]]:
 
 
 def run(options: argparse.Namespace, mode: str, turn: int) -> list[dict[str, Any]]:
-    """Trains once in a process of its own, and returns its blocks."""
+    """Trains once in a separate process, and returns the blocks of this training."""
     command = command_of(options, mode, turn)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return blocks_of(command, done.returncode, done.stdout)
@@ -126,7 +127,8 @@ def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str,
             running[mode] = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
             stack.callback(running[mode].kill)
         gates = {m: os.open(Path(folder, m), os.O_RDWR) for m in MODES}
-        # The pipe is also open for writing here: otherwise a reader would see its end before any process has opened it.
+        # This process opens the pipe for writing too. Otherwise it would read the pipe's end before another process has
+        # opened the pipe.
         ended = os.open(Path(folder, "ended"), os.O_RDWR)
 
         def until_ended() -> None:
@@ -136,7 +138,7 @@ def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str,
                         raise SystemExit(f"{mode} ended early:\n{Path(folder, mode + '.log').read_text()[-3000:]}")
             os.read(ended, 1)
 
-        for _ in MODES:  # each process has made its model
+        for _ in MODES:  # wait until each process has made its model
             until_ended()
         for i, _ in enumerate(range(0, options.steps, options.block)):
             for m in MODES[i % len(MODES) :] + MODES[: i % len(MODES)]:
@@ -168,7 +170,7 @@ def per_step(blocks: list[dict[str, Any]], bare_only: bool) -> float:
 
 def costs(ours: list[dict[str, Any]], none: list[dict[str, Any]]) -> tuple[float, float]:
     """Returns by how many per cent bare steps, and all steps, are longer than without dpsight. For bare steps it
-    compares blocks of the same steps. All parts except the headline model's trained these one after the other."""
+    compares blocks of the same steps. In all parts except headline, the processes trained these blocks in turns."""
     bares = statistics.median(a / b - 1 for a, b in zip(bare(ours), bare(none), strict=True))
     return 100 * bares, 100 * (per_step(ours, bare_only=False) / per_step(none, bare_only=False) - 1)
 
@@ -194,7 +196,7 @@ def calibrate(options: argparse.Namespace) -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Runs all modes, and prints the cost of each."""
+    """Trains in all modes, and prints how much longer bare steps and all steps are in each mode."""
     calibrate(options)
     found: dict[str, list[tuple[float, float]]] = {m: [] for m in MODES}
     every: dict[str, list[list[dict[str, Any]]]] = {m: [] for m in MODES}

@@ -19,8 +19,9 @@ from typing import Any
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "collect" / "experiments"
 CASES = ("mlp vanilla", "transformer vanilla", "transformer dpsgd", "transformer ghost")
 MODES = ("none", "bare", "full")
-WARMUP, FIRST, LATER, LASTS = 3, 100, (200, 400, 800), 10  # the agent's windows, in steps
-PAIRS, THEN = 10, 32  # first pairs of an instrumented and a bare step; later one instrumented step in THEN
+# The agent's windows, in steps: the warm-up, the first window, where later windows begin, and how long they last.
+WARMUP, FIRST, LATER, LASTS = 3, 100, (200, 400, 800), 10
+PAIRS, THEN = 10, 32  # an instrumented and a bare step in turns for PAIRS pairs, then one instrumented step in THEN
 PHANTOM = ("LD_PRELOAD", "LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
@@ -107,7 +108,7 @@ def environment(folder: str) -> None:
 
 
 def run(options: argparse.Namespace, folder: str, mode: str, case: str) -> dict[str, Any]:
-    """Trains once in a process of its own."""
+    """Trains once in a separate process."""
     command = [sys.executable, str(Path(__file__).resolve()), "train", "--case", case, "--steps", str(options.steps)]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     if mode == "none":
@@ -145,7 +146,7 @@ def kinds(mode: str, ns: list[int]) -> dict[str, float]:
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Runs all modes by turns, and prints the cost of each."""
+    """Trains in all modes by turns, and prints how much CPU time a step takes in each mode."""
     with tempfile.TemporaryDirectory() as folder:
         told = [sys.executable, str(Path(__file__).resolve()), "environment", "--folder", folder]
         subprocess.run([*collect(options, folder), "--", *told], check=True, capture_output=True)
@@ -182,7 +183,7 @@ def main() -> None:
     parser.add_argument("--case", action="append", choices=CASES)
     parser.add_argument("--turns", type=int, default=0)
     parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--store", help="taken and not used: runs without times are not kept")
+    parser.add_argument("--store", help="accepted and not used, since runs without times are not kept")
     parser.add_argument("--folder", default="")
     options = parser.parse_args()
     options.turns = options.turns or 5

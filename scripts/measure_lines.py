@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dpsight")
     parser.add_argument("python")
-    parser.add_argument("scripts", nargs="+", metavar="SCRIPT", help="with its arguments, in one word")
+    parser.add_argument("scripts", nargs="+", metavar="SCRIPT", help="a script, with its arguments in the same word")
     parser.add_argument("--pairs", type=int, default=5)
     o = parser.parse_args()
     print(f"{'Script':28} {'none s':>8} {'lines s':>8} {'ratio':>7} {'least':>7} {'most':>7}")

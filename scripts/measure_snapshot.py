@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("snapshot", nargs="?")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--without-python", action="store_true", help="no pickle.load, which may take many GB")
+    parser.add_argument("--without-python", action="store_true", help="leave out pickle.load, which may take many GB")
     o = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = o.snapshot

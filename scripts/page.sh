@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# page.sh [check|able|packages]: builds the page's front end, report/web, into report/web/dist, which is committed.
-# check builds it elsewhere, fails if the result differs from the committed files, and checks the sources with eslint
-# and prettier. packages installs the npm packages and builds nothing. They lie in the user's cache, keyed by the lock
-# file, since some contain Go files, which must not be in the checkout. able exits with 0 if Node is recent enough.
+# page.sh [check|able|packages]: builds the page's front end from report/web into report/web/dist, which is committed.
+# page.sh check builds the front end into another folder, fails if the result differs from the committed files, and
+# checks the sources with eslint and prettier. page.sh packages installs the npm packages and builds nothing. The
+# packages lie in the user's cache, in a folder for each content of package-lock.json. Some packages contain Go files,
+# which must not be in the checkout. page.sh able exits with 0 if Node is recent enough.
 set -euo pipefail
 if [ "${1-}" = able ]; then
   exec node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)'

@@ -1,8 +1,8 @@
-// Draws the pictures of the README: what dpsight printed on a terminal, and a view of the page.
+// Draws the pictures of the README: the output of dpsight on a terminal, and a view of the page.
 //
 //     node scripts/readme-pictures.mjs ./dpsight /usr/bin/chromium < OUTPUT
 //
-// OUTPUT is what a command printed, with the command as its first line. The page is that of examples/headline.
+// OUTPUT is the output of a command, with the command as its first line. The page shows runs of examples/headline.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -16,7 +16,7 @@ const [, , dpsight, browserPath] = process.argv
 
 const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** terminal is a picture of text on a dark ground; the first line is the command. */
+/** terminal returns an SVG picture of text on a dark background. The first line is the command. */
 function terminal(lines) {
   const [size, leading, margin] = [13, 19, 16]
   const columns = Math.max(...lines.map((l) => l.length + 2))

@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
 # record-examples.sh OUT PART...: makes the recordings of examples/ on a machine with an 80 GiB GPU. The parts:
-#   collector-alone an experiment that only sleeps, which shows what the collector itself takes
-#   collector-alone an experiment that only sleeps, which shows how much memory and time the collector takes
-# Each part prints how long it took. DPSIGHT names the binary (one that go build -buildvcs=true made in a clone knows
-# its commit), PYTHON an interpreter with torch 2.11.0 and Opacus 1.6.0. DEVICE names another device: with phantom all
+#   headline, headline-batch, trainers, quick and seq are built-in suites.
+#   pairs records vanilla, dpsgd and ghost of headline a second time.
+#   claims, presets, methods, methods-rest, lora, mlp, stacks, oom and accuracy-NAME are suites in examples/suites.
+#   A suite whose name ends in -ranks needs two GPUs.
+#   plain is examples/suites/scripts.yaml, training scripts without DP.
+#   collector-alone records an experiment that only sleeps. It shows how much memory and time the collector takes.
+#   untouched runs scripts/untouched.sh. Its output becomes OUT/untouched.txt.
+# A part may select experiments after a colon, as in headline:method=ghost,method=bk. Experiments that OUT already has
+# are not recorded again. Each part prints how long it took. DPSIGHT names the program. If go build -buildvcs=true built
+# it in a clone, it knows its commit. PYTHON names an interpreter with torch 2.11.0 and Opacus 1.6.0. lora, plain and
+# accuracy-NAME need the packages of requirements/scripts.txt too. DEVICE names another device. With DEVICE=phantom, all
 # parts except untouched can be tried without a GPU.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)

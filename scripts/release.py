@@ -106,10 +106,10 @@ def publishing(tag: str, folder: Path) -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Makes the files of a release, and publishes them.")
-    parser.add_argument("tag", help="of the release, such as v0.1.0")
+    parser.add_argument("tag", help="tag of the release, such as v0.1.0")
     parser.add_argument("--dry-run", action="store_true", help="publish nothing")
     parser.add_argument("-o", type=Path, default=wheels.ROOT / "dist", dest="out", help="folder of the files (dist)")
-    parser.add_argument("platforms", nargs="*", metavar="PLATFORM", help=f"of {', '.join(wheels.PLATFORMS)} (all)")
+    parser.add_argument("platforms", nargs="*", metavar="PLATFORM", help=f"any of {', '.join(wheels.PLATFORMS)} (all)")
     arguments = parser.parse_args()
     if arguments.platforms and not arguments.dry_run:
         parser.error("a release has all platforms")

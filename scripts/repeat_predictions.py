@@ -23,7 +23,7 @@ from pathlib import Path
 EXACT = "exact expected"
 
 
-# Matches how a doubt announces other peaks: a range, or how much more there may be.
+# Matches how a doubt announces that the peak may differ: by a range of peaks, or by how much higher the peak may be.
 RANGE = re.compile(r"from ([\d,.]+) MiB.* to ([\d,.]+) MiB")
 MORE = re.compile(r"([\d,.]+) MiB more than was predicted")
 
@@ -73,7 +73,7 @@ def number(text: str) -> float:
 
 
 def judged(found: Counter[Prediction]) -> str:
-    """Returns whether all predictions of a script agree."""
+    """Returns whether all predictions of a script have equal peaks, or announce a range that contains all peaks."""
     peaks = {p.peak for p in found}
     if len(peaks) == 1:
         return "equal" if len({p.status for p in found}) == 1 else "WRONG"

@@ -26,7 +26,7 @@ def on_page_markdown(markdown, page, config, files):
         path, hash_, anchor = match[1].partition("#")
         target = posixpath.normpath(posixpath.join(folder, path))
         if target.startswith(docs + "/") or not (root / target).exists():
-            return match[0]  # a page of docs, or a broken link that MkDocs will report
+            return match[0]  # leads to a page of docs, or MkDocs will report it as broken
         kind = "tree" if (root / target).is_dir() else "blob"
         return f"]({config['repo_url'].rstrip('/')}/{kind}/main/{target}{hash_}{anchor})"
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # test-cuda.sh [TAG | FILE=WORDS]…: runs torch's own tests of its CUDA memory on the phantom GPU and writes
-# docs/test-cuda.md. test/test_cuda.py is fetched from torch's repository on GitHub at the tag (default: v2.11.0) and
-# kept in the user's cache: it belongs to torch and is not part of this repository. A copy from elsewhere, such as
-# Debian's source package of pytorch, is given as FILE=WORDS: FILE is its path, and WORDS describe it by a title, then
-# sentences if needed. TORCH names the torch versions to run under, separated by spaces (default: 2.11), each with a
-# file in requirements.
+# docs/test-cuda.md. It fetches test/test_cuda.py from torch's repository on GitHub at the tag (default: v2.11.0), and
+# keeps the file in the user's cache. The file belongs to torch and is not part of this repository. FILE=WORDS gives a
+# copy from elsewhere, such as Debian's source package of pytorch. FILE is the copy's path. WORDS describe the copy by a
+# title, then sentences if needed. TORCH lists the versions of torch to run under, separated by spaces (default: 2.11).
+# Each version has a file in requirements.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/dpsight/test-cuda
@@ -24,7 +24,7 @@ for what in "${@:-v2.11.0}"; do
   fi
   for version in ${TORCH:-2.11}; do
     python=$(scripts/venv.sh "requirements/torch-$version.txt")
-    # These packages are what torch's tests import beside torch, and what compiles the tests' extensions.
+    # torch's tests import these packages beside torch. ninja compiles the extensions that the tests build.
     packages=$cache/packages3-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     if [ ! -e "$packages/.complete" ]; then
       "$python" -m pip install --quiet --disable-pip-version-check --target "$packages" --upgrade \
@@ -32,7 +32,7 @@ for what in "${@:-v2.11.0}"; do
       touch "$packages/.complete"
     fi
     # Some tests compile an allocator in C++ and need the CUDA headers in one folder. torch's own packages have most of
-    # them. For CUDA 13, pip installs the rest. With CUDA 12 those tests fail.
+    # these headers. For CUDA 13, pip installs the other headers. With CUDA 12 the tests that need these headers fail.
     toolkit=$cache/toolkit-$version cuda=$("$python" -c 'import torch; print(torch.version.cuda)')
     if [ ! -e "$toolkit/.complete" ] && [ "${cuda%%.*}" = 13 ]; then
       rm -rf "$toolkit"

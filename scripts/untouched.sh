@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# untouched.sh: checks that a prediction leaves this machine's GPUs alone, however many there are. Predicts a built-in
-# experiment and a script. Ten times a second it reads the memory in use and the processes that NVML knows, and the
-# device files under /dev that the prediction's processes hold open. Prints the lowest and highest memory of each GPU.
-# Exits with 1 if anything changed, or if nothing could be read. DPSIGHT names the binary, PYTHON an interpreter with
-# torch and Opacus.
+# untouched.sh checks that a prediction does not use this machine's GPUs, however many there are. It predicts a built-in
+# experiment and a script. Ten times a second it reads the memory in use and the processes from NVML, and the device
+# files under /dev that processes hold open. It prints the lowest and highest memory in use of each GPU. It exits with 1
+# if the memory changed, if NVML knew a process, if a process of the prediction opened a device file, or if it could
+# read fewer than 20 times. DPSIGHT names the program, PYTHON an interpreter with torch and Opacus.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 temp=$(mktemp -d)
@@ -19,8 +19,8 @@ holders() {
 }
 
 touch "$temp/apps" "$temp/open"
-# A process that held a device file before the prediction began does not belong to it: it is a persistence daemon, or
-# software that lends the machine.
+# A process that held a device file open before the prediction began does not belong to the prediction. It is, for
+# example, NVIDIA's persistence daemon.
 holders | cut -d' ' -f1 | sort -u >"$temp/before"
 $query >"$temp/used"
 nvidia-smi --query-gpu=index,name,driver_version --format=csv,noheader
@@ -49,7 +49,7 @@ sort -u "$temp/used" | awk -F', *' '
 echo "processes that NVML knows: $(sort -u "$temp/apps" | grep -c . || true)"
 echo "device files held open: $(sort -u "$temp/open" | grep -c . || true)"
 sort "$temp/open" | uniq -c | head
-# Each GPU must have one value of used memory throughout.
+# The memory in use of each GPU must have the same value in all readings.
 [ "$looks" -ge 20 ] && [ "$(sort -u "$temp/used" | wc -l)" = "$(cut -d, -f1 "$temp/used" | sort -u | wc -l)" ] &&
   [ ! -s "$temp/apps" ] && [ ! -s "$temp/open" ] || status=1
 exit $status

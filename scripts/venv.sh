@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# venv.sh REQUIREMENTS: prints the interpreter of a virtual environment with these requirements. It makes the
-# environment first if there is none. Environments lie in the user's cache, keyed by the requirements file's content and
-# the Python version, so all checkouts share them.
+# venv.sh REQUIREMENTS: prints the interpreter of a virtual environment with the packages of a requirements file. If
+# there is no such environment, venv.sh makes it first. Environments lie in the user's cache. Their names contain a hash
+# of the file's content and of the Python version, so all checkouts share them.
 set -euo pipefail
 requirements=$1
 python=${PYTHON:-python3}

@@ -141,7 +141,7 @@ def walk(python: str, torch: str, wheel: Path, folder: Path) -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Walks the wheel through interpreters without Go and gcc.")
-    parser.add_argument("--torch", default="2.11", help="which of requirements/torch-*.txt (2.11)")
+    parser.add_argument("--torch", default="2.11", help="version in requirements/torch-*.txt (2.11)")
     parser.add_argument("wheel", type=Path)
     parser.add_argument("pythons", nargs="+", metavar="PYTHON", help="versions, or paths of interpreters")
     arguments = parser.parse_args()

@@ -365,9 +365,9 @@ def main() -> None:
     if sys.argv[1:2] == ["--phantom-cc"]:
         sys.exit(compile_phantom(sys.argv[2], sys.argv[3], sys.argv[4:]))
     parser = argparse.ArgumentParser(description="Builds dpsight's wheels and its source distribution.")
-    parser.add_argument("-o", type=Path, default=ROOT / "dist", dest="out", help="folder that they go to (dist)")
-    parser.add_argument("--audit", action="store_true", help="have auditwheel say that Linux wheels are what they are")
-    parser.add_argument("platforms", nargs="*", metavar="PLATFORM", help=f"of {', '.join(PLATFORMS)} (all)")
+    parser.add_argument("-o", type=Path, default=ROOT / "dist", dest="out", help="folder of the files (dist)")
+    parser.add_argument("--audit", action="store_true", help="check the Linux wheels with auditwheel")
+    parser.add_argument("platforms", nargs="*", metavar="PLATFORM", help=f"any of {', '.join(PLATFORMS)} (all)")
     arguments = parser.parse_args()
     unknown = set(arguments.platforms) - set(PLATFORMS)
     if unknown:

@@ -9,13 +9,13 @@ messages=$(mktemp -d)
 trap 'rm -r "$messages"' EXIT
 failed=0
 
-# Help texts and documents must pass all rules. Messages and comments must pass only these.
+# Help texts and documents must pass all rules. Messages and comments must pass only the rules named here.
 messages_pass=(--filter '.Name in ["Dpsight.Glossary", "Dpsight.Plain"]')
 comments_pass=(--filter '.Name == "Dpsight.Glossary"')
 [ "$level" = error ] || messages_pass=() comments_pass=()
 
 git ls-files 'cmd/dpsight/help/*.txt' | xargs "${vale[@]}" || failed=1
-# These two are left out: docs/reference repeats comments from the code, and scripts/test-cuda.sh writes
+# Two documents are left out: docs/reference repeats comments of the code, and scripts/test-cuda.sh writes
 # docs/test-cuda.md.
 git ls-files '*.md' | grep -v -e /testdata/ -e docs/reference/ -e docs/test-cuda.md |
   xargs "${vale[@]}" || failed=1

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 )
 
-// sums returns the bytes by category just after an event, summed over the pieces.
+// sums returns the bytes of each category just after an event, summed over the device's pieces of blocks.
 func sums(d *Device, seq int64) []int64 {
 	out := make([]int64, memory.NCategories)
 	for i, kind := range d.Kind {
@@ -23,8 +23,8 @@ func sums(d *Device, seq int64) []int64 {
 	return out
 }
 
-// At each event, the pieces give the same bytes by category as the ledger. The pieces that a window keeps give the
-// bytes at the window's events.
+// At each event, the pieces of blocks give the same bytes for each category as the ledger of package memory. If the
+// pieces are limited to a window of events, they still give these bytes at each event of the window.
 func TestPiecesSayWhatTheLedgerSays(t *testing.T) {
 	several := 0
 	for seed := range uint64(40) {

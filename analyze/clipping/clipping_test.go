@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The advice names no way that the run already uses.
+// AdviceFor does not advise a way to compute norms that the run already uses.
 func TestAdviceIsOfTheMethod(t *testing.T) {
 	mean := &schemas.Privacy{LossReduction: new("mean")}
 	const tiles, both, gram, outer, sum, all = Tiles, TilesOfBoth, Gram, Outer, Sum,
@@ -18,7 +18,8 @@ func TestAdviceIsOfTheMethod(t *testing.T) {
 		says           []Advice
 	}{
 		{"ghost", "ghost", mean, []Advice{tiles, outer, sum}},
-		{"ghost", "per_sample", nil, []Advice{tiles, gram}}, // a layer that Opacus has no ghost norm of
+		// "per_sample" stands for a layer whose ghost norm Opacus cannot compute
+		{"ghost", "per_sample", nil, []Advice{tiles, gram}},
 		{"", "ghost", nil, []Advice{tiles, outer}},
 		{"mixed_ghost", "ghost", nil, []Advice{tiles}},
 		{"mixed_ghost", "per_sample", nil, []Advice{tiles}},

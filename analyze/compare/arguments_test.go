@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The arguments also distinguish runs that were predicted for different devices or ended early, since their badges do
-// not show that the arguments differ.
+// Runs that were predicted for different devices, or that ended early, get their differing arguments in their names
+// too. The badges of such runs alone do not show that the arguments differ.
 func TestArgumentsTellKindsApart(t *testing.T) {
 	ids := []identity.Identity{summaries.Scripted("a", 1, nil, "python", "train.py").Identity,
 		summaries.Scripted("b", 1, nil, "python", "train.py",
@@ -28,8 +28,8 @@ func TestArgumentsTellKindsApart(t *testing.T) {
 	}
 }
 
-// Runs of one name and parameters whose commands differ are different experiments everywhere. Each gets its own
-// name, and a note says why.
+// If runs have the same name and parameters but different commands, all documents treat them as different experiments.
+// Each experiment gets its own name, and a note gives the reason.
 func TestArgumentsTellExperimentsApart(t *testing.T) {
 	runs := []analyze.Summary{summaries.Scripted("a", 1000, nil, "python", "train.py", "--bs", "8"),
 		summaries.Scripted("b", 1002, nil,
@@ -72,7 +72,7 @@ func TestArgumentsTellExperimentsApart(t *testing.T) {
 		t.Errorf("repeats: %q", got)
 	}
 
-	// Runs with a parameter method can be repeats even without a suite.
+	// Runs with the parameter method can be repeats even without a suite.
 	m := map[string]any{"method": "dp"}
 	methods := []analyze.Summary{summaries.Scripted("d", 1000, m, "python", "train.py", "--bs", "8"),
 		summaries.Scripted("e", 1000, m, "python",
@@ -85,7 +85,7 @@ func TestArgumentsTellExperimentsApart(t *testing.T) {
 	if d.Runs[0].Shown() != "train (--bs 8)" || d.Runs[1].Shown() != "train (--bs 16)" {
 		t.Errorf("titles %q and %q", d.Runs[0].Shown(), d.Runs[1].Shown())
 	}
-	// A difference that a parameter already shows needs no arguments.
+	// If a parameter already shows how two commands differ, no note names their arguments.
 	said := []analyze.Summary{summaries.Scripted("g", 1000, map[string]any{"bs": 8}, "python", "train.py", "--bs", "8"),
 		summaries.Scripted("h", 1000, map[string]any{"bs": 16}, "python", "train.py", "--bs", "16")}
 	if doc := compare(t, Options{Rows: []string{"bs"}}, said...); len(doc.Warnings) != 0 {

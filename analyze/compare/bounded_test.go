@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
-// The range of peaks over repeats includes the upper bound of a bounded peak. The bounds of a ratio of peaks follow
-// from the bounds of both peaks.
+// If repeats have bounded peaks, the range of their peaks includes the upper bounds. The bounds of a ratio of two peaks
+// follow from the bounds of both peaks.
 func TestBoundedPeaks(t *testing.T) {
 	bounded := func(id string, peak, high int64) analyze.Summary {
 		s := summaries.Ran(id, "ghost", peak)

@@ -60,7 +60,8 @@ func TestRepeatsAreOneCell(t *testing.T) {
 	}
 }
 
-// If only some repeats have a phase, the phase counts as 0 in the other repeats, in any order of the repeats.
+// If only some repeats have a phase, the phase's time counts as 0 in the other repeats. The order of the repeats does
+// not matter.
 func TestPhaseOfSomeRepeats(t *testing.T) {
 	v := map[string]any{"method": "vanilla"}
 	runs := []analyze.Summary{summaries.SuiteRun("v1", "v", v, 0, 100), summaries.SuiteRun("v2", "v", v, 0, 100),
@@ -83,7 +84,7 @@ func TestPhaseOfSomeRepeats(t *testing.T) {
 	}
 }
 
-// If only one repeat ended well, the cell has the interval over that repeat's steps.
+// If only one repeat ended well, the cell's interval of the step time is over the steps of this repeat.
 func TestOneGoodRepeat(t *testing.T) {
 	p := map[string]any{"method": "vanilla"}
 	runs := []analyze.Summary{summaries.SuiteRun("a", "k", p, 0, 100), summaries.SuiteRun("b", "k", p, 0, 1)}
@@ -99,7 +100,8 @@ func TestOneGoodRepeat(t *testing.T) {
 	}
 }
 
-// A run in another environment, or of an unknown script, is no repeat.
+// Runs in different environments are no repeats of each other. Two runs of a script are no repeats either, since the
+// script may have changed between the runs.
 func TestWhatIsNoRepeat(t *testing.T) {
 	p := map[string]any{"method": "ghost"}
 	same, other := fixture.TimedRun("a", 1), fixture.TimedRun("b", 1)
@@ -164,7 +166,8 @@ func TestEachCellHasTheBaselineOfItsParameters(t *testing.T) {
 	}
 }
 
-// A bare twin is no separate cell, and its energy goes to the full run's cell. A bare run without a full twin stays.
+// A bare twin gets no cell, and its energy goes to the cell of the full run. A bare run without a full twin gets a
+// cell.
 func TestBareTwins(t *testing.T) {
 	full := summaries.SuiteRun("v", "v", map[string]any{"method": "vanilla", "num_iter": 3.0}, 0, 100)
 	in := fixture.TimedRun("b", 100)
@@ -184,7 +187,7 @@ func TestBareTwins(t *testing.T) {
 	if s := told(NewMatchedStudy([]analyze.Summary{bare}, nil, "")); len(s.Cells) != 1 {
 		t.Error("a bare run by itself is left out")
 	}
-	named := []analyze.Summary{full} // without its bare twin
+	named := []analyze.Summary{full} // the study has no bare twin
 	named[0].NoEnergy = timing.EnergyTooShort
 	LendEnergy(named, []analyze.Summary{bare})
 	if n := &named[0]; n.JoulesPerSample == nil || *n.JoulesPerSample != 7 || n.NoEnergy != "" ||
@@ -245,8 +248,8 @@ func TestRateIntervals(t *testing.T) {
 	}
 }
 
-// For an even number of times the median is the mean of the middle two, in a study, a comparison and a gate. For bytes
-// it is the lower of the middle two, so that the categories of that run sum to it.
+// The median of an even number of times is the mean of the middle two, in a study, a comparison and a gate. For bytes,
+// the median is the lower of the middle two, so that it is the peak of a run whose categories sum to it.
 func TestMedianOfAnEvenNumber(t *testing.T) {
 	v := map[string]any{"method": "vanilla"}
 	runs := []analyze.Summary{summaries.SuiteRun("a", "v", v, 0, 100), summaries.SuiteRun("b", "v", v, 512, 120),

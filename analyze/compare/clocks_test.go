@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture"
 )
 
-// clocked returns a run whose steps take ms milliseconds on the GPU, or by wall time if it has no GPU time.
+// clocked returns a run whose steps take ms milliseconds. The steps have GPU time if gpu is true, and otherwise wall
+// time.
 func clocked(id, method string, ms int64, gpu bool) analyze.Summary {
 	in := fixture.TimedRun(id, ms, ms, ms)
 	in.Manifest.Name, in.Manifest.Params = method, map[string]any{"method": method}
@@ -22,7 +23,7 @@ func clocked(id, method string, ms int64, gpu bool) analyze.Summary {
 	return analyze.Summarize(in)
 }
 
-// GPU times and wall times have no common median, neither in a comparison's cell nor over an experiment's repeats.
+// A comparison's cell has no common median of GPU times and wall times, and neither has an experiment with repeats.
 func TestClocksAreNotMixed(t *testing.T) {
 	runs := []analyze.Summary{clocked("w", "ghost", 900, false), clocked("g", "ghost", 100, true),
 		clocked("v", "vanilla", 50,

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// Runs of one script under different names are compared. A note says which arguments differ, apart from arguments
-// that a parameter states.
+// Runs of the same script under different names are compared. A note says which arguments of these runs differ. The
+// note leaves out arguments whose difference a parameter already shows.
 func TestComparedThoughArgumentsDiffer(t *testing.T) {
 	run := func(id, method, command string) analyze.Summary {
 		s := summaries.Scripted(id, 1000, map[string]any{"method": method}, strings.Fields(command)...)
@@ -27,7 +27,8 @@ func TestComparedThoughArgumentsDiffer(t *testing.T) {
 			"/a/very/long/path/to/a/folder/of/much/data/on/a/disk",
 			note + "--data …path/to/a/folder/of/much/data/on/a/disk, baseline none"},
 		{"python train.py --method vanilla", "python train.py --method ghost", ""},
-		{"python plain.py --bs 4", "python train.py --bs 32", ""}, // the scripts' names state it
+		// the names of the scripts already show the difference
+		{"python plain.py --bs 4", "python train.py --bs 32", ""},
 	} {
 		base, other := run("base", "vanilla", c.base), run("other", "ghost", c.run)
 		said := func(where string, list []string) {

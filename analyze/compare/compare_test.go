@@ -28,7 +28,7 @@ func compare(t *testing.T, o Options, runs ...analyze.Summary) Document {
 	return report.CompareTables(doc)[0].Document.(Document)
 }
 
-// text formats a pivot in one line: "vanilla,8: 100 | ghost,8: 150 +50".
+// text formats a pivot table in one line: "vanilla,8: 100 | ghost,8: 150 +50".
 func text(d *Document) string {
 	var cells []string
 	for _, c := range d.Cells {
@@ -69,8 +69,8 @@ func TestPivot(t *testing.T) {
 		summaries.Ran("4", "vanilla", 1000, "batch_size", 8),
 	}
 	doc := compare(t, Options{}, runs...)
-	// Compare chooses as axes the parameters that differ and do not follow from the method. It sorts numbers by value,
-	// and compares each column with the baseline in the same column.
+	// As axes of a table, Compare chooses the parameters that differ and do not follow from the method. Compare sorts
+	// numbers by value, and compares the runs of each column with the baseline in the same column.
 	want := "ghost,8: 1500 +500 | ghost,32: 3000 +1000 | vanilla,8: 1000 base | vanilla,32: 2000 base"
 	if got := text(&doc); got != want || fmt.Sprint(doc.Rows, doc.Cols) != "[method] [batch_size]" ||
 		doc.Baseline.Label != "method=vanilla" {
@@ -113,8 +113,8 @@ func TestPivot(t *testing.T) {
 	}
 }
 
-// A run is compared with the baseline even if it has a parameter that the baseline's method lacks: plain training has
-// no clipping. It is not compared with a baseline of another preset.
+// A run is compared with the baseline even if the run has a parameter that the baseline's method lacks. For example,
+// plain training has no clipping. A run is not compared with a baseline of another preset.
 func TestPivotWithWhatTheBaselineLacks(t *testing.T) {
 	doc := compare(t, Options{},
 		summaries.Ran("1", "vanilla", 1000, "model", "lm", "preset", "tiny"),
@@ -167,7 +167,8 @@ func TestCellsOfSeveralRuns(t *testing.T) {
 	}
 }
 
-// A bare run whose experiment was also recorded in full is no second column, but the experiment takes its energy.
+// If an experiment has a full run and a bare run, the bare run gets no column. The full run's cell takes the energy
+// that the bare run measured.
 func TestPivotWithBareTwins(t *testing.T) {
 	bare := func(s analyze.Summary, joules float64) analyze.Summary {
 		s.RunID += "-bare"
@@ -192,8 +193,9 @@ func TestPivotWithBareTwins(t *testing.T) {
 	}
 }
 
-// Repeats, recorded or bare, are one cell, with the warnings of the recorded run. A parameter that only one method has
-// makes rows, not columns of dashes. A run without this parameter is still the method's baseline.
+// All repeats of an experiment, recorded or bare, are one cell, which has the warnings of the recorded run. If only one
+// method has a parameter, the parameter makes rows and not columns of dashes. A run without this parameter is still its
+// method's baseline.
 func TestPivotOfRepeats(t *testing.T) {
 	run := func(id, method, mode string, bytes int64, bare bool) analyze.Summary {
 		s := summaries.Ran(id, method, bytes)
@@ -224,7 +226,7 @@ func TestPivotOfRepeats(t *testing.T) {
 	}
 }
 
-// Runs of commands without a method are listed by name, and two such runs are not one experiment.
+// If the runs of commands have no method, the table lists them by name. Two such runs are not one experiment.
 func TestPivotOfCommands(t *testing.T) {
 	command := func(name string, bytes int64) analyze.Summary {
 		s := summaries.Ran(name, "", bytes)
@@ -237,7 +239,7 @@ func TestPivotOfCommands(t *testing.T) {
 		!strings.Contains(strings.Join(doc.Warnings, "\n"), "a, b: odd") {
 		t.Errorf("%v %s, %q", doc.Rows, got, doc.Warnings)
 	}
-	// Runs of two scripts are two experiments, even if both have the same method.
+	// The runs of two different scripts are two experiments, even if both runs have the same method.
 	script := func(id, script string, bytes int64) analyze.Summary {
 		s := summaries.Ran(id, "dpsgd", bytes)
 		s.Script = script
@@ -255,7 +257,7 @@ func TestPivotOfCommands(t *testing.T) {
 		!strings.Contains(w, "dpsgd: 2 different experiments have no common median: ") {
 		t.Errorf("%s, %q", got, w)
 	}
-	// If the rows do not describe a cell's runs, the cell is named by its runs.
+	// If the row's parameters do not describe the runs of a cell, warnings name these runs.
 	doc = compare(t, Options{Rows: []string{"batch_size"}, Cols: []string{}}, summaries.Ran("1", "vanilla", 1000,
 		"batch_size", 8), command("a", 300))
 	if !strings.Contains(strings.Join(doc.Warnings, "\n"), "a: odd") {
@@ -263,7 +265,7 @@ func TestPivotOfCommands(t *testing.T) {
 	}
 }
 
-// Each run is in exactly one cell, for any axes.
+// For any choice of rows and columns, each run is in exactly one cell.
 func TestPivotLosesNoRun(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -279,7 +281,7 @@ func TestPivotLosesNoRun(t *testing.T) {
 			{Run: &runs[0]}} {
 			o.Value = Metric{Name: MetricPeak}
 			doc, err := Compare(runs, o)
-			if err != nil && strings.Contains(err.Error(), "no run has") { // a key that is in none
+			if err != nil && strings.Contains(err.Error(), "no run has") { // no run has one of the keys
 				continue
 			}
 			if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/report"
 )
 
-// A fact that only some runs have is not listed as common. A fact whose values differ is neither common nor partial.
+// A configuration lists common and partial facts. A fact that only some runs have is not common. A fact whose values
+// differ is neither common nor partial.
 func TestConfiguration(t *testing.T) {
 	s := told(NewMatchedStudy([]analyze.Summary{
 		summaries.Ran("1", "vanilla", 1000, "model", "lm", "batch_size", 16, "seq_len", 512, "precision", "fp32"),
@@ -34,8 +35,8 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// If experiments have no baseline with the same parameters, the study says so, and lists for each experiment how it
-// differs from its baseline.
+// If an experiment has no baseline with the same parameters, the study's label for baselines says so. For each
+// experiment, the study lists how it differs from its baseline.
 func TestBaselinesThatAreNotOfTheSameParameters(t *testing.T) {
 	script := summaries.Ran("s", "", 500)
 	script.Params = map[string]any{}

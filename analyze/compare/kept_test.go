@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Without the gradients that zero_grad keeps, a run has the peak that the same loop has when it frees them.
+// dpsight computes the peak that a run would have if zero_grad freed the gradients. The computed peak equals the peak
+// of the same loop that frees the gradients.
 func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	kept, fresh := analyze.Summarize(fixture.KeptRun(false)), analyze.Summarize(fixture.KeptRun(true))
 	if *kept.PeakBytes != 350 || *fresh.PeakBytes != 250 || *kept.KeptGradientBytes != 100 ||
@@ -26,7 +27,8 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	if *o.PeakDeltaBytes != 100 || *o.FreedDeltaBytes != 0 || *o.KeptGradientBytes != 100 {
 		t.Errorf("differences %d, freed %d", *o.PeakDeltaBytes, *o.FreedDeltaBytes)
 	}
-	// A zero_grad inside another phase is called by Opacus itself, and keeps gradients even if the loop frees them.
+	// Opacus calls a zero_grad inside another phase, and this zero_grad keeps the gradients even if the loop frees
+	// them.
 	inner := fixture.KeptRun(false)
 	for i := range inner.Phases {
 		if inner.Phases[i].Phase != schemas.PhaseZeroGrad {
@@ -39,8 +41,9 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	}
 }
 
-// A loop that frees .grad between forward and backward still has it when forward ends, but not at a peak in backward.
-// In this case there is no remark. There is none either if both loops do the same.
+// A loop may free .grad between forward and backward. Such a loop has .grad when forward ends, but not at a peak in
+// backward, so the comparison has no remark on kept gradients. If both loops keep gradients, the comparison has no
+// remark on kept gradients either.
 func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	fresh, kept := analyze.Summarize(fixture.KeptRun(true)), analyze.Summarize(fixture.KeptRun(false))
 	fresh.RunID = "fresh"
@@ -59,8 +62,8 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	if got := keptGradients(&fresh, &early); got != nil {
 		t.Errorf("none of it at the peak: %+v", got)
 	}
-	// If the recording does not show which gradients were kept at the peak, all gradients at the peak are the upper
-	// bound.
+	// If the recording does not show which gradients the loop kept at the peak, all gradients at the peak are the upper
+	// bound of the kept gradients.
 	early.Kept = nil
 	if got := keptGradients(&fresh, &early); len(got) != 1 || got[0].Freed != nil || got[0].High == 0 {
 		t.Errorf("gradients at the peak: %+v", got)
@@ -75,8 +78,8 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	}
 }
 
-// If a step without tags has the peak, because of its larger batch, the freed peak is unknown: other steps' memory does
-// not matter.
+// If a step without tags has the peak, because of its larger batch, the freed peak is unknown. The memory of the other
+// steps does not show it.
 func TestFreedPeakIsUnknownWhereNoTagsAre(t *testing.T) {
 	in := fixture.KeptRun(false)
 	last := &in.Steps[len(in.Steps)-1]
@@ -94,8 +97,8 @@ func TestFreedPeakIsUnknownWhereNoTagsAre(t *testing.T) {
 	}
 }
 
-// The peak of a loop that frees gradients may lie in the first step, in which no gradients are kept yet, or between
-// steps.
+// If a loop frees gradients, its peak may lie in the first step, in which a loop that keeps gradients has none yet. The
+// peak of such a loop may also lie before the first step.
 func TestFreedPeakLooksAtTheFirstStep(t *testing.T) {
 	in := fixture.KeptRun(false)
 	first := in.Steps[0]
@@ -123,7 +126,7 @@ func TestFreedPeakLooksAtTheFirstStep(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.what, got.FreedPeakBytes, c.want)
 		}
 	}
-	// After a step without tags, it is unknown which gradients exist.
+	// After a step without tags, the recording does not show which gradients exist.
 	gap := fixture.KeptRun(false)
 	gap.Steps[1].Instrumented = false
 	if got := memory.TaggedSpans(&gap, identity.Place{}); len(got) != 1 ||

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture"
 )
 
-// The overhead of a peak outside the recorded steps is not broken down.
+// If a peak lies outside the recorded steps, its overhead is not broken down into categories.
 func TestOverheadOfLatePeak(t *testing.T) {
 	late, plain := analyze.Summarize(fixture.LateInput(150)), analyze.Summarize(fixture.LateInput(100))
 	o := overheads(plain, []analyze.Summary{late, plain})

@@ -18,7 +18,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// overheads compares single runs with a baseline.
+// overheads returns the overheads of single runs over a baseline.
 func overheads(baseline analyze.Summary, runs []analyze.Summary) (doc OverheadDocument) {
 	doc.Baseline = baseline.RunID
 	for i := range runs {
@@ -95,7 +95,8 @@ func TestTimesComeFromBareSteps(t *testing.T) {
 	}
 }
 
-// Each device of a rank has a row with the rank's own time, and a step waits for the slowest rank.
+// If a rank uses two devices, the time of the rank appears in the row of each device. A step waits for its slowest
+// rank.
 func TestPhaseTimesOfTwoDevices(t *testing.T) {
 	one := fixture.TimedRun("a", 100, 120, 110)
 	two := one
@@ -124,7 +125,8 @@ func TestPhaseTimesOfTwoDevices(t *testing.T) {
 	}
 }
 
-// A phase without a CUDA event has an unknown GPU time; a phase that the run lacks counts as 0.
+// If a phase has no CUDA event, its GPU time is unknown. If a run does not have the phase at all, the phase's GPU time
+// is 0.
 func TestPhaseWithoutGPUTime(t *testing.T) {
 	a, in := analyze.Summarize(fixture.TimedRun("a", 100, 100)), fixture.TimedRun("b", 100, 100)
 	for i := range in.Phases {
@@ -146,11 +148,11 @@ func TestPhaseWithoutGPUTime(t *testing.T) {
 	}
 }
 
-// The backward phases of a method with two passes, taken as a family, are compared with the single backward of another
-// method.
+// A method with two passes has two phases of the same family. The sum of the two phases' times is compared with the
+// time of the single phase of another method.
 func TestFamilyTime(t *testing.T) {
 	in := fixture.TimedRun("b", 100, 100)
-	for i := range in.Phases { // two microbatches a step: the first becomes one pass, the second the other
+	for i := range in.Phases { // the first of a step's two microbatches becomes one pass, and the second the other pass
 		in.Phases[i].Phase = []string{"forward.one", "forward.two"}[in.Phases[i].Microbatch]
 	}
 	a, b := analyze.Summarize(fixture.TimedRun("a", 80, 80)), analyze.Summarize(in)
@@ -162,7 +164,8 @@ func TestFamilyTime(t *testing.T) {
 	if ms, delta, percent := o.FamilyTime("backward"); ms != nil || delta != nil || percent != nil {
 		t.Errorf("a family that is not there: %v, %v, %v", ms, delta, percent)
 	}
-	// If one phase cannot be compared, its family cannot be compared either. The family's times are still complete.
+	// If one phase of a family cannot be compared, the family cannot be compared either. The sum of the family's times
+	// is still known.
 	for i := range o.Phases {
 		if p := &o.Phases[i]; p.MS != nil {
 			p.DeltaMS = nil
@@ -179,7 +182,7 @@ func TestFamilyTime(t *testing.T) {
 	}
 }
 
-// Peaks of phases are compared phase by phase. A family of phases is compared by its highest peak.
+// The peaks of phases are compared phase by phase. A family of phases is compared by the highest peak of its phases.
 func TestPeaksByPhase(t *testing.T) {
 	cell := func(id string, peaks map[string]int64) *Cell {
 		s := analyze.Summary{Identity: identity.Identity{RunID: id, Status: schemas.StatusOK}}
@@ -210,10 +213,11 @@ func TestPeaksByPhase(t *testing.T) {
 	}
 }
 
-// If the steps of one run have GPU time and the other's only wall time, neither phases nor rates are subtracted.
+// If the steps of one run have GPU time and the steps of the other run only wall time, neither phase times nor rates
+// are subtracted.
 func TestTwoClocks(t *testing.T) {
 	in := fixture.TimedRun("w", 100, 100)
-	in.Steps[3].GPUNS = 0 // its phases still have GPU time
+	in.Steps[3].GPUNS = 0 // the phases of this step still have GPU time
 	gpu, wall := analyze.Summarize(fixture.TimedRun("g", 100, 100)), analyze.Summarize(in)
 	for _, o := range []OverheadRun{overheads(gpu, []analyze.Summary{wall}).Runs[0],
 		overheads(wall, []analyze.Summary{gpu}).Runs[0]} {
@@ -228,7 +232,8 @@ func TestTwoClocks(t *testing.T) {
 	}
 }
 
-// Steps that are shorter than the sampling interval may have no sample, and then show nothing about throttling.
+// A step that is shorter than the sampling interval may have no sample. A step without a sample shows nothing about
+// throttling.
 func TestThrottledSteps(t *testing.T) {
 	in := fixture.TimedRun("t", 1, 1, 1)
 	for i := range in.Steps[2:] {
@@ -241,7 +246,7 @@ func TestThrottledSteps(t *testing.T) {
 	if want := (timing.Throttle{Slowed: 1, Sampled: 2, Steps: 3, Reasons: schemas.ThrottlePowerCap}); s.Throttled != want {
 		t.Errorf("%+v, want %+v", s.Throttled, want)
 	}
-	// Of three repeats, the one with the median step was not slowed down.
+	// The throttling of all three repeats counts, although the repeat with the median step was not throttled.
 	calm := s
 	calm.Throttled = timing.Throttle{Sampled: 3, Steps: 3}
 	want := timing.Throttle{Slowed: 1, Sampled: 8, Steps: 9, Reasons: schemas.ThrottlePowerCap}
@@ -344,7 +349,7 @@ func TestEnergy(t *testing.T) {
 		s := &in.Steps[2+i]
 		s.StartNS, s.EndNS = int64(10+3*i)*1e9, int64(13+3*i)*1e9
 	}
-	for sec := range int64(20) { // 100 W
+	for sec := range int64(20) { // a constant power of 100 W
 		in.Samples = append(in.Samples, schemas.Sample{TimeNS: sec*1e9 + 3e8, UsedBytes: sec,
 			EnergyMJ: new(sec * 100_000)}, schemas.Sample{TimeNS: sec*1e9 + 5e8, UsedBytes: 7})
 	}
@@ -355,8 +360,8 @@ func TestEnergy(t *testing.T) {
 	if *s.PeakDeviceBytes != 19 {
 		t.Errorf("device peak %d", *s.PeakDeviceBytes)
 	}
-	// With CUDA_VISIBLE_DEVICES=3, the only visible GPU is cuda:0 to torch and index 3 to NVML, even if other GPUs are
-	// sampled too.
+	// With CUDA_VISIBLE_DEVICES=3, the only visible GPU is cuda:0 for torch and index 3 for NVML. The run's samples may
+	// also be of other GPUs.
 	one := in
 	one.Manifest = new(*in.Manifest)
 	one.Manifest.GPUs = []schemas.GPU{{Index: 3, UUID: "GPU-3"}}
@@ -420,7 +425,7 @@ func TestDefaultBaseline(t *testing.T) {
 		{[]analyze.Summary{run("dpsgd", "ok", false), run("vanilla", "ok", false)}, ghost, 1},
 		{[]analyze.Summary{run("ghost", "ok", true), run("dpsgd", "ok", false)}, nil, 1},
 		{[]analyze.Summary{run("vanilla", "failed", false)}, nil, -1},
-		// JSON's numbers are floats
+		// parameters that come from JSON are floats
 		{[]analyze.Summary{run("dpsgd", "ok", false), tokens(1 << 20), tokens(1 << 21)},
 			map[string]any{"tokens": 1 << 21}, 2},
 		{nil, ghost, -1},
@@ -431,15 +436,15 @@ func TestDefaultBaseline(t *testing.T) {
 	}
 }
 
-// Readings that end before the last step are extrapolated by the power, for at most a tenth of the time. Missing
-// energy has a reason.
+// If the readings of the energy counter end before the last step, the power extends them, over at most a tenth of the
+// time. If the energy of a step is unknown, the run has a reason for this.
 func TestEnergyBeyondTheReadings(t *testing.T) {
 	in := fixture.TimedRun("e", 10000, 10000)
 	for i := range in.Steps[2:] {
 		s := &in.Steps[2+i]
 		s.StartNS, s.EndNS = int64(10+10*i)*1e9, int64(20+10*i)*1e9
 	}
-	powered := func(readings ...int64) []schemas.Sample { // 100 W until second 20, then 300 W
+	powered := func(readings ...int64) []schemas.Sample { // the power is 100 W until second 20, then 300 W
 		var out []schemas.Sample
 		for ds := range int64(400) {
 			s := schemas.Sample{TimeNS: ds * 1e8, PowerMW: new(int64(100_000))}
@@ -457,7 +462,7 @@ func TestEnergyBeyondTheReadings(t *testing.T) {
 	for _, c := range []struct {
 		what     string
 		readings []int64
-		joules   float64 // a step; 0 = not known
+		joules   float64 // for each step; 0 is unknown
 		why      timing.NoEnergy
 	}{
 		{"enclosed", []int64{90, 200, 310}, 2000, ""},
@@ -483,11 +488,13 @@ func TestEnergyBeyondTheReadings(t *testing.T) {
 	}
 }
 
-// A run that ended early has only the peak of its first part. So it has no overhead, neither in a study nor by phase.
+// If a run ended early, its peak is the peak of its first part only. A run that ended early has no overhead, neither in
+// a study nor for single phases.
 func TestNoOverheadOfWhatEndedEarly(t *testing.T) {
 	for _, status := range []string{schemas.StatusOK, schemas.StatusOOM, schemas.StatusFailed, schemas.StatusPartial} {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: 700})
-		if in.Manifest.Status = status; status == schemas.StatusPartial { // it went on, and its recording did not
+		// the training went on, but its recording stopped
+		if in.Manifest.Status = status; status == schemas.StatusPartial {
 			in.Manifest.Status = schemas.StatusOK
 			in.Report.Ranks = []schemas.RankVerdict{{FailedHooks: []schemas.FailedHook{{Fatal: true}}}}
 		}

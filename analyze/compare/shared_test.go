@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Activations that hooks hold instead of autograd are no extra cost, and no remark claims that they are.
+// If hooks hold activations that autograd would otherwise hold, they cost nothing extra, and no remark claims that they
+// do.
 func TestHooksInsteadOfAutograd(t *testing.T) {
 	const m = 1 << 20
 	was := analyze.Summarize(fixture.Sized("vanilla", map[schemas.Category]int64{schemas.Parameters: m,

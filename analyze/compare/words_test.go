@@ -5,12 +5,13 @@ import (
 	"github.com/dpsight/dpsight/report"
 )
 
-// inWords returns a document with the warnings that report adds when it prints the document.
+// inWords returns a copy of the document with the warnings that package report adds when it prints the document.
 func inWords(doc OverheadDocument) OverheadDocument {
 	return report.OverheadTables(Study{Overhead: &doc})[0].Document.(OverheadDocument)
 }
 
-// told returns a study with report's warnings on its overheads. A study without a baseline has no overheads.
+// told returns a copy of a study in which the overheads have package report's warnings. A study without a baseline has
+// no overheads and stays as it is.
 func told(s Study) Study {
 	if s.Overhead == nil {
 		return s
@@ -23,7 +24,7 @@ func told(s Study) Study {
 	return s
 }
 
-// kinds returns the kinds of remarks.
+// kinds returns the kind of each remark.
 func kinds(remarks []Remark) (out []RemarkKind) {
 	for _, r := range remarks {
 		out = append(out, r.Kind)

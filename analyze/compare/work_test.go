@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Package launch finds what a command runs. ScriptOf returns its name.
+// Package launch finds the program that a command runs. ScriptOf returns the program's name.
 func TestScriptOf(t *testing.T) {
 	for command, want := range map[string]string{
 		`C:\py\python.exe C:\work\gan.py`: "gan.py", "torchrun -m pkg configs/a.py": "-m pkg",
@@ -24,7 +24,7 @@ func TestScriptOf(t *testing.T) {
 	}
 }
 
-// scriptRun is a run of a script that ended well.
+// scriptRun returns a run of a script. The run ended well.
 func scriptRun(name, script string, params map[string]any) analyze.Summary {
 	peak := int64(len(name)) << 20
 	return analyze.Summary{Identity: identity.Identity{RunID: name, Name: name, Status: schemas.StatusOK,
@@ -33,14 +33,14 @@ func scriptRun(name, script string, params map[string]any) analyze.Summary {
 		PeakBytes: &peak, Script: script}
 }
 
-// Runs that do different work are compared only if the user asks for it.
+// Runs that do different work are compared only if the user asks for the comparison.
 func TestOtherWorkIsNotCompared(t *testing.T) {
 	none := map[string]any{}
 	vanilla, ghost := map[string]any{"method": "vanilla"}, map[string]any{"method": "ghost"}
 	for _, c := range []struct {
 		what string
 		runs []analyze.Summary
-		want []string // baselines; nil: nothing is compared
+		want []string // names of the runs' baselines; if nil, nothing is compared
 	}{
 		{"scripts", []analyze.Summary{scriptRun("resnet", "resnet.py", none), scriptRun("gan", "gan.py", none),
 			scriptRun("llama", "llama.py", none)}, nil},
@@ -88,8 +88,8 @@ func TestOtherWorkIsNotCompared(t *testing.T) {
 	}
 }
 
-// A suite's baseline applies only to the suite's runs, not to other runs in the store. A failed run that does other
-// work is compared with no baseline.
+// The baseline that a suite names applies to the suite's runs, and not to other runs in the store. If a failed run does
+// other work, it is compared with no baseline.
 func TestMixedStore(t *testing.T) {
 	method := func(name, preset string, hidden, batch float64) analyze.Summary {
 		return scriptRun(name, "-m dpsight_experiments", map[string]any{"method": strings.SplitN(name, "-", 2)[0],
@@ -116,7 +116,7 @@ func TestMixedStore(t *testing.T) {
 		{"another batch is the same work, and is said", []analyze.Summary{vanilla, method("ghost", "tiny", 64, 16)},
 			"vanilla vanilla"},
 	} {
-		for i := range c.runs { // one thing a run ran on is enough to look at
+		for i := range c.runs { // one fact about what a run trained is enough for this test
 			for k, v := range c.runs[i].Params {
 				c.runs[i].RunFacts = append(c.runs[i].RunFacts, identity.Fact{What: k, Value: identity.TextOf(v),
 					Condition: slices.Contains([]string{"preset", "model", "hidden_dim", "batch_size"}, k),
@@ -153,8 +153,8 @@ func TestMixedStore(t *testing.T) {
 	}
 }
 
-// Variants of one method are compared with each other, although none is a baseline. A variant without a nearest other
-// variant is its own baseline.
+// If the runs are variants of one method and none is a baseline, the user can compare them by naming one as the
+// baseline. Without a named baseline, each variant has a note that no vanilla run does the same work.
 func TestVariantsWithoutBaseline(t *testing.T) {
 	run := func(name, method, key, value string) analyze.Summary {
 		r := scriptRun(name, "-m dpsight_experiments", map[string]any{"method": method, key: value})

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// exact returns a prediction without any doubt.
+// exact returns a prediction without any doubt, so its level is exact expected.
 func exact() (*schemas.Manifest, *schemas.IngestReport) {
 	return &schemas.Manifest{Source: schemas.Predicted, Status: schemas.StatusOK, Profile: new("h200"),
 			GPUs:        []schemas.GPU{{Name: "NVIDIA H200"}},
@@ -19,7 +19,8 @@ func exact() (*schemas.Manifest, *schemas.IngestReport) {
 			Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, PeakAllocatedBytes: 1 << 20}}}
 }
 
-// Each doubt about a prediction is listed and limits the level. The doubt with the lowest level decides.
+// Assess lists each doubt about a prediction, and each doubt limits the level of confidence. The level of the
+// prediction is the lowest of these.
 func TestConfide(t *testing.T) {
 	unchecked := func(m *schemas.Manifest) {
 		m.Phantom.Checked, m.Phantom.CheckedTorch, m.Phantom.Assumed, m.Phantom.ComputeCapability = false, "",
@@ -33,7 +34,7 @@ func TestConfide(t *testing.T) {
 		what   string
 		change func(*schemas.Manifest, *schemas.IngestReport)
 		level  string
-		want   []Reason // nil if only the level is checked
+		want   []Reason // if nil, the test checks only the level
 	}{
 		{"nothing", func(*schemas.Manifest, *schemas.IngestReport) {}, schemas.ExactExpected,
 			[]Reason{{Kind: NothingUnknown}, {Kind: NothingEstimated},
@@ -144,7 +145,7 @@ func TestConfide(t *testing.T) {
 			m.Status, r.Prediction.Complete = schemas.StatusTimeout, false
 			m.Phantom.Placements = []schemas.Placement{{Addresses: "7", Status: schemas.StatusOK}}
 			r.Prediction.Garbage = &schemas.Garbage{CollectedBytes: 5}
-			m.Phantom.Collections = []schemas.Collection{ // as older versions made them
+			m.Phantom.Collections = []schemas.Collection{ // older versions of dpsight made collections like these
 				{When: schemas.GarbageAtOnce, Status: schemas.StatusTimeout, PeakAllocatedBytes: 1},
 				{When: schemas.GarbageNever, Status: schemas.StatusOK, PeakAllocatedBytes: 1 << 40}}
 		}, schemas.Indicative, []Reason{{Kind: EndedEarly, Name: "timeout"},
@@ -211,8 +212,8 @@ func TestConfide(t *testing.T) {
 	}
 }
 
-// The stored confidence is used, whether it is in the ingest report or was determined when the run was read. It is not
-// determined again.
+// Of returns the stored confidence and does not assess the prediction again. The confidence is stored in the ingest
+// report, or with the tables if it was assessed when the run was read.
 func TestConfidenceIsTheReports(t *testing.T) {
 	m, r := exact()
 	in := schemas.Tables{Manifest: m, Report: r}
@@ -229,8 +230,9 @@ func TestConfidenceIsTheReports(t *testing.T) {
 	}
 }
 
-// Each close prediction shows the errors of the recorded cases with the same doubts. A prediction whose only doubts are
-// unknown reads shows the errors of recorded cases with only this doubt. Without a recorded case no errors are shown.
+// A prediction with the level close shows the errors of the recorded cases that have the same doubts. If its only
+// doubts are unknown reads, it shows the errors of recorded cases with this doubt alone. If no recorded case has its
+// doubts, it shows no errors.
 func TestKnownErrors(t *testing.T) {
 	reads := func(p *schemas.Prediction) { p.UnknownReads = []schemas.Counted{{Name: "train.py:10", Count: 3}} }
 	compiled := func(p *schemas.Prediction) { p.Compiled = true }
@@ -240,7 +242,7 @@ func TestKnownErrors(t *testing.T) {
 	engines := noting("cuDNN chooses its engines without a device: the workspace of a convolution, or of attention, can " +
 		"be another than on one")
 	ranks := noting("NCCL: peers are copies of this rank, and NCCL's own buffers are not counted")
-	// An older version wrote the first of these.
+	// An older version of dpsight wrote this text; the current version writes the next one.
 	read := noting("a kernel read from the device what no kernel had computed, such as the size of its output: it got " +
 		"zeros")
 	reading := noting("a kernel read from the device a value that no kernel had computed, such as the size of its " +
@@ -250,7 +252,7 @@ func TestKnownErrors(t *testing.T) {
 		what    string
 		changes []func(*schemas.Prediction)
 		torch   string
-		want    []string // doubts
+		want    []string // the doubts whose recorded cases are shown
 	}{
 		{what: "nothing"},
 		{"reads", []func(*schemas.Prediction){reads}, "", []string{schemas.DoubtReads}},
@@ -273,7 +275,8 @@ func TestKnownErrors(t *testing.T) {
 		var got []string
 		for _, k := range Assess(m, r).Known {
 			got = append(got, k.Doubt)
-			if k.Allocated.Of == 0 || !reflect.DeepEqual(k, *knownByKind()[k.Doubt]) { // docs/accuracy.md holds the table
+			// docs/accuracy.md has the table of recorded errors
+			if k.Allocated.Of == 0 || !reflect.DeepEqual(k, *knownByKind()[k.Doubt]) {
 				t.Errorf("%s: %+v", c.what, k)
 			}
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Bytes that autograd holds less and hooks hold more only moved. If both hold more, both categories changed.
+// If autograd holds fewer bytes and hooks hold more, the common part of both changes only moved and is no change. If
+// both hold more, both categories changed.
 func TestChangesNetWhatMoves(t *testing.T) {
 	for name, c := range map[string]struct{ graph, hooks, wantGraph, wantHooks int64 }{
 		"all moved":   {-10, 10, 0, 0},

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// All bytes that belong to no module of the model are one row, except those of the loss. A linear layer is one
-// operation.
+// In the matrix of activations, all bytes that belong to no module of the model are one row. The bytes that the loss
+// saved have a separate row. The operations of a linear layer are one column.
 func TestRowsOfMatrix(t *testing.T) {
 	for _, c := range []struct{ role, op, row, column string }{
 		{"other", "NllLossBackward0", "loss", "NllLossBackward0"},
@@ -36,8 +36,10 @@ func TestRowsOfMatrix(t *testing.T) {
 	}
 }
 
-// A peak's cause is the category that rises most in the peak's phase, else the category that exceeds the baseline's by
-// most. Without a baseline, it is the largest category that not every training has.
+// The cause of a peak is a category. Among the categories that rise in the peak's phase, the cause is the one with the
+// largest increase over the baseline, or else the one that rises most. If no category rises, the cause is the category
+// with the largest increase over the baseline. Without a baseline, the cause is the largest of the categories that only
+// some trainings have.
 func TestCauseOfPeak(t *testing.T) {
 	s := exhibits.Step{DeviceTimeline: timeline.DeviceTimeline{Categories: []timeline.CategoryMaximum{
 		{Category: schemas.Parameters, AtPeakBytes: 90}, {Category: schemas.PerSampleGradients, AtPeakBytes: 10},

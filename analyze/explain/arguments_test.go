@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
-// Runs of one script under different names are compared. A note says which arguments differ, apart from arguments
-// that a parameter states.
+// Explain compares runs of the same script under different names. A note says which arguments of these runs differ. The
+// note leaves out arguments whose difference a parameter already shows.
 func TestExplainedThoughArgumentsDiffer(t *testing.T) {
 	base := summaries.Scripted("base", 1000, map[string]any{"method": "vanilla"}, "python", "train.py", "--batch-size",
 		"4")

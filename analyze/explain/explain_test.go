@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// layered gives a run's blocks modules in different ways: from the owner, from the parameter that the owner names, from
-// the birth, or none.
+// layered gives modules to a run's blocks in different ways. A block gets its module from its owner, from the parameter
+// that its owner names, from its birth, or not at all.
 func layered(in schemas.Tables, r *rand.Rand) schemas.Tables {
 	in.Modules = []schemas.Module{{ID: 1, Class: "Net", ParameterBytes: 4},
 		{ID: 2, Path: "layers", Class: "ModuleList"}, {ID: 3, Path: "head", Class: "Linear", Role: "head"}}
@@ -27,7 +27,8 @@ func layered(in schemas.Tables, r *rand.Rand) schemas.Tables {
 		case 0:
 			o.Module = any()
 		case 1:
-			o.Name = fmt.Sprintf("layers.%d.weight", r.IntN(6)) // of layers 4 and 5 only the container is known
+			// of layers 4 and 5, only the container is in the table of modules
+			o.Name = fmt.Sprintf("layers.%d.weight", r.IntN(6))
 		}
 	}
 	for i := range in.Allocations {
@@ -43,7 +44,7 @@ func layered(in schemas.Tables, r *rand.Rand) schemas.Tables {
 	return in
 }
 
-// checkExplained checks that the parts of a document add up.
+// checkExplained checks that the parts of an explanation sum to the differences that it states.
 func checkExplained(t *testing.T, doc *Explanation, from, to *analyze.Summary) {
 	t.Helper()
 	var a, b, delta int64
@@ -86,7 +87,7 @@ func checkExplained(t *testing.T, doc *Explanation, from, to *analyze.Summary) {
 	}
 }
 
-// sumBirths sums the parts by phase of birth, and checks that each phase occurs once.
+// sumBirths sums the differences by phase of birth, and checks that each phase occurs only once.
 func sumBirths(t *testing.T, list []BirthPart) (sum BirthPart) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -101,8 +102,8 @@ func sumBirths(t *testing.T, list []BirthPart) (sum BirthPart) {
 	return sum
 }
 
-// Blocks that are live at the peak count under the phase of their birth, in any step. A block without a birth event
-// counts separately.
+// Each block that is live at the peak counts under the phase in which it was allocated, in whichever step. A block
+// without an allocation event counts separately.
 func TestExplainedBirths(t *testing.T) {
 	const m = 1 << 20
 	plain := fixture.Sized("plain", map[schemas.Category]int64{schemas.Parameters: 100 * m,
@@ -117,7 +118,7 @@ func TestExplainedBirths(t *testing.T) {
 	}
 	born(&plain, schemas.PhaseSetupModel, schemas.PhaseBackward)
 	born(&ghost, schemas.PhaseSetupModel, schemas.PhaseBackwardGrad, "", schemas.PhaseBackwardNorm)
-	ghost.Allocations[0].RequestedBytes -= 2 * m // slack is born with its block
+	ghost.Allocations[0].RequestedBytes -= 2 * m // slack counts in the phase in which its block was allocated
 	doc, err := Explain(NewInput(plain), NewInput(ghost))
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +131,7 @@ func TestExplainedBirths(t *testing.T) {
 		"setup.model 0"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	ghost.Phases = []schemas.Phase{{Phase: schemas.PhaseBetween}} // as of an imported file
+	ghost.Phases = []schemas.Phase{{Phase: schemas.PhaseBetween}} // an imported file may have only these phases
 	if doc, err = Explain(NewInput(plain), NewInput(ghost)); err != nil || len(doc.MemoryPhases) != 0 ||
 		len(doc.Categories) == 0 || len(doc.Categories[0].Phases) != 0 {
 		t.Errorf("%+v, %v", doc, err)
@@ -159,7 +160,7 @@ func TestExplainedDifferencesSum(t *testing.T) {
 	}
 }
 
-// A difference of workspaces belongs to no single module.
+// If the workspaces of two runs differ, the difference belongs to no single module.
 func TestExplainedWorkspaces(t *testing.T) {
 	var d [2]Input
 	for i := range d {
@@ -185,7 +186,7 @@ func TestExplainedWorkspaces(t *testing.T) {
 	}
 }
 
-// Runs without a breakdown are compared by the values that they have; all other values stay unknown.
+// Explain compares runs without a breakdown by the values that they have. All other values stay unknown.
 func TestExplainWithoutBreakdown(t *testing.T) {
 	bare := schemas.Tables{Manifest: &schemas.Manifest{RunID: "bare", Bare: true, Status: schemas.StatusOK,
 		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
@@ -222,7 +223,7 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// If a module's path is only a number, as in an nn.Sequential, sentences do not show only this number.
+// In an nn.Sequential, a module's path is only a number. Sentences then say "module 3 (Conv2d)", and not only "3".
 func TestSentencesNameNumberedModules(t *testing.T) {
 	for path, want := range map[string]string{"3": "module 3 (Conv2d)", "0.1": "module 0.1 (Conv2d)",
 		"blocks.3": "blocks.3", "": "(Conv2d)"} {

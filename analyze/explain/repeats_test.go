@@ -34,7 +34,7 @@ func TestOtherRepeats(t *testing.T) {
 	if found := OtherRepeats([]*analyze.Summary{&a}, []analyze.Summary{failed, wall, other}); len(found) != 0 {
 		t.Errorf("no other repeat: %+v", found)
 	}
-	// A run that did not end well is not a repeat of runs that did.
+	// If a run did not end well, it is no repeat of the runs that did.
 	if found := OtherRepeats([]*analyze.Summary{&failed}, []analyze.Summary{a, b}); len(found) != 0 {
 		t.Errorf("of a run that failed: %+v", found)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The differences between two runs by stack sum to the difference of their peaks. If either run has no stacks, there
-// are no parts by stack.
+// If both runs have stacks, the differences by stack sum to the difference of the peaks. If either run has no stacks,
+// the explanation has no parts by stack.
 func TestExplainStacks(t *testing.T) {
 	run := func(line, bytes int64) schemas.Tables {
 		in := fixture.Hooked()

@@ -31,7 +31,7 @@ func TestExplainedModuleTimes(t *testing.T) {
 		title            string
 		from, to, hook   float64
 		delta            float64
-		phases, noPhases int // how many phases the module has, and how many of them the other run lacks
+		phases, noPhases int // the number of the module's phases, and how many of them the other run lacks
 	}
 	for i, want := range []row{{"head", 600, 10000, 9000, 9400, 4, 3}, {"blocks.*.up ×2", 1800, 3801, 1000, 2001, 4,
 		3}} {
@@ -57,8 +57,8 @@ func TestExplainedModuleTimes(t *testing.T) {
 	}
 }
 
-// If modules were not timed in both runs, or the steps have different clocks, there are no times by module, and a note
-// says so.
+// If the modules of a run were not timed, or the steps of the runs have different clocks, the explanation has no times
+// by module. A note names the runs without such times.
 func TestUnexplainedModuleTimes(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -86,7 +86,7 @@ func TestUnexplainedModuleTimes(t *testing.T) {
 	}
 }
 
-// The slowest rank's modules represent the run.
+// A run with several ranks has the slowest rank's times by module.
 func TestExplainedModuleTimesOfRanks(t *testing.T) {
 	to := fixture.GhostTimes()
 	other := fixture.LayeredTimes("slow", fixture.Spent{Phase: "forward", Module: 6, Hook: false, Ms: 20000})
@@ -115,7 +115,7 @@ func TestExplainedModuleTimesOfRanks(t *testing.T) {
 	checkExplainedTimes(t, &doc)
 }
 
-// checkExplainedTimes checks that the times by module add up.
+// checkExplainedTimes checks that the times by module sum to the step times.
 func checkExplainedTimes(t *testing.T, doc *Explanation) {
 	t.Helper()
 	near := func(what string, got, want float64) {
@@ -153,7 +153,7 @@ func checkExplainedTimes(t *testing.T, doc *Explanation) {
 }
 
 // checkPhasesOfModules checks that the modules' times in a phase sum to the phase's time, if a run of one rank was
-// timed by module in that phase. Recompute makes a difference only for backward.
+// timed by module in that phase. Only for backward may recompute make a difference.
 func checkPhasesOfModules(t *testing.T, doc *Explanation) {
 	t.Helper()
 	for side := range doc.Runs {
@@ -184,8 +184,8 @@ func checkPhasesOfModules(t *testing.T, doc *Explanation) {
 	}
 }
 
-// randomTimes returns a run of random steps: several ranks, phases that only some steps have, a recompute that bare
-// steps lack, modules missing from the table of modules, and steps without rows.
+// randomTimes returns a run of random steps. The run may have several ranks, phases that only some steps have, a
+// recompute that bare steps lack, modules that the table of modules lacks, and steps without rows.
 func randomTimes(r *rand.Rand, name string) schemas.Tables {
 	in := fixture.LayeredTimes(name)
 	in.Steps, in.ModuleTimes, in.Modules = nil, nil, slices.Clone(in.Modules)
@@ -207,9 +207,9 @@ func randomTimes(r *rand.Rand, name string) schemas.Tables {
 				}
 				rows := map[int64]int64{}
 				for range r.IntN(5) {
-					rows[r.Int64N(9)] += r.Int64N(50e6) // modules 7 and 8 are not known
+					rows[r.Int64N(9)] += r.Int64N(50e6) // the table of modules lacks modules 7 and 8
 				}
-				ns := r.Int64N(1000) // time that no module's row has
+				ns := r.Int64N(1000) // this time is in no module's row
 				for _, m := range slices.Sorted(maps.Keys(rows)) {
 					ns += rows[m]
 					if s.Instrumented {
@@ -257,8 +257,8 @@ func TestExplainedTimesSum(t *testing.T) {
 	}
 }
 
-// A recorded run is only one of its repeats. Times are medians over all of them, and modules keep their shares of
-// the phases.
+// If a recorded run has repeats, its times are medians over all of them. Each module keeps its share of a phase, as
+// recorded.
 func TestExplainedRepeats(t *testing.T) {
 	from, to := fixture.PlainTimes(), fixture.GhostTimes()
 	around := append(summaries.Repeats(from, 0.75, 0.6), summaries.Repeats(to, 0.5, 0.3, 0.15)...)
@@ -281,11 +281,11 @@ func TestExplainedRepeats(t *testing.T) {
 	head := doc.ModuleTimes[slices.IndexFunc(doc.ModuleTimes, func(m ModuleTimePart) bool {
 		return m.Title() == "head"
 	})]
-	// 600 of 2,500 ms are the same share as 450 of 1,875 ms.
+	// The shares are equal: 600 ms of 2,500 ms, and 450 ms of 1,875 ms.
 	if math.Abs(*head.FromMS-450) > 1e-6 || math.Abs(*doc.ModuleResidueMS) > 1e-6 {
 		t.Errorf("%+v, residue %v ms", head, *doc.ModuleResidueMS)
 	}
-	// Two repeats of the same experiment keep their own times.
+	// If both runs are repeats of the same experiment, each keeps its own times.
 	again := fixture.PlainTimes()
 	again.Manifest.Suite, again.Manifest.RunID = from.Manifest.Suite, "again"
 	a, b = NewInput(from), NewInput(again)
@@ -295,7 +295,8 @@ func TestExplainedRepeats(t *testing.T) {
 	}
 }
 
-// The confidence is that of the range, for any number of repeats. Each phase's times use the phase's own clock.
+// With repeats, a step time has the range of all repeats, with the confidence that the range covers the median. The
+// times of each phase use the phase's own clock.
 func TestExplainedRepeatsHaveTheirRange(t *testing.T) {
 	from, to := fixture.PlainTimes(), fixture.GhostTimes()
 	around := summaries.Repeats(from, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -305,7 +306,7 @@ func TestExplainedRepeatsHaveTheirRange(t *testing.T) {
 		math.Abs(a.StepMS.Confidence-want) > 1e-9 {
 		t.Errorf("%+v, want a confidence of %v", a.StepMS, want)
 	}
-	again := NewInput(from) // of a store and its copy
+	again := NewInput(from) // the same runs occur twice, as in a store and its copy
 	if TakeRepeats([2]*Input{&again, &b}, slices.Concat(around, around)); again.StepMS.N != 10 {
 		t.Errorf("%d repeats, of which some are the same run", again.StepMS.N)
 	}
@@ -319,7 +320,7 @@ func TestExplainedRepeatsHaveTheirRange(t *testing.T) {
 	}
 }
 
-// The parts add up for any times of the repeats.
+// For any times of the repeats, the parts of the explanation sum to the difference.
 func TestExplainedRepeatsSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 5))
 	for seed := range uint64(60) {

@@ -7,7 +7,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// Repeats with bounded peaks differ only by the difference that is certain. If the bounds overlap, there is no finding.
+// If repeats have bounded peaks, they differ only by the difference that is certain. If the bounds of the peaks
+// overlap, there is no finding.
 func TestRepeatsOfBoundedPeaks(t *testing.T) {
 	run := func(id string, low, high int64) *analyze.Summary {
 		s := &analyze.Summary{Identity: identity.Identity{RunID: id}, PeakBytes: &low}
@@ -18,7 +19,7 @@ func TestRepeatsOfBoundedPeaks(t *testing.T) {
 	}
 	for _, c := range []struct {
 		first, second *analyze.Summary
-		bytes         int64 // 0 is no finding
+		bytes         int64 // 0 stands for no finding
 		bounded       bool
 	}{{run("a", 100, 0), run("b", 120, 0), 20, false}, {run("a", 100, 130), run("b", 120, 0), 0, false},
 		{run("a", 100, 110), run("b", 120, 140), 10, true}, {run("a", 100, 100), run("b", 120, 120), 20, false}} {

@@ -18,7 +18,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// theFinding returns the only finding with an id, or nil if there is none.
+// theFinding returns the finding with the given id, or nil if there is none. theFinding fails the test if several
+// findings have this id.
 func theFinding(t *testing.T, list []Finding, id string) *Finding {
 	t.Helper()
 	var out *Finding
@@ -34,7 +35,7 @@ func theFinding(t *testing.T, list []Finding, id string) *Finding {
 	return out
 }
 
-// factsOf returns the facts of a finding, whose type depends on its check.
+// factsOf returns the facts of a finding. The check that made the finding determines their type.
 func factsOf[Facts any](t *testing.T, f *Finding) Facts {
 	t.Helper()
 	if f == nil {
@@ -47,7 +48,7 @@ func factsOf[Facts any](t *testing.T, f *Finding) Facts {
 	return facts
 }
 
-// inspected returns the findings of a single run.
+// inspected returns the findings of a run that is inspected alone.
 func inspected(in schemas.Tables) []Finding {
 	return Find([]Checked{CheckRun(in)}, nil).Runs[0].Findings
 }
@@ -57,7 +58,8 @@ func TestKeptGradientsAreFound(t *testing.T) {
 	if f == nil || *f.Bytes != 100 || f.SavesBytes == nil || *f.SavesBytes != 100 || f.At == nil {
 		t.Errorf("%+v", f)
 	}
-	// The peak would fall by whole blocks, which are larger than the gradients that the breakdown counts.
+	// Freeing the gradients would lower the peak by whole blocks. Blocks are larger than the gradients that the
+	// breakdown counts.
 	rounded := fixture.KeptRun(false)
 	for i := range rounded.Owners {
 		if rounded.Owners[i].Category == schemas.Gradients {
@@ -71,7 +73,8 @@ func TestKeptGradientsAreFound(t *testing.T) {
 	if f := theFinding(t, inspected(fixture.KeptRun(true)), KeptGradients); f != nil {
 		t.Errorf("where they are freed: %+v", f)
 	}
-	// The rule of thumb, with each part at its maximum, gives 100 + 100 + 0 + 50, while the peak is 350.
+	// The rule of thumb adds the maxima of four parts, 100 + 100 + 0 + 50 bytes. The peak is 350 bytes, so 100 bytes
+	// are above the rule.
 	if f := theFinding(t, inspected(fixture.KeptRun(false)), RuleOfThumb); f == nil || *f.Bytes != 100 ||
 		factsOf[RuleOfThumbFacts](t, f).Adam {
 		t.Errorf("%+v", f)
@@ -80,7 +83,8 @@ func TestKeptGradientsAreFound(t *testing.T) {
 
 func TestFragmentationIsFound(t *testing.T) {
 	const piece = 64 << 20
-	list := inspected(fixture.Pieces(6, 2, 6*piece)) // 128 MiB are free in two pieces when 128 MiB in one are asked for
+	// when 128 MiB in one piece are requested, 128 MiB are free in two pieces
+	list := inspected(fixture.Pieces(6, 2, 6*piece))
 	f := theFinding(t, list, Fragmentation)
 	if x := factsOf[FragmentationFacts](t, f); *f.Bytes != 2*piece || *f.SavesBytes != 2*piece ||
 		f.Of != OfPeakReserved || *f.Share != 0.25 || x.Times != 1 || x.FreeBytes != 2*piece ||
@@ -92,7 +96,8 @@ func TestFragmentationIsFound(t *testing.T) {
 		lay.Idle != 2*piece || lay.Gaps != 0 {
 		t.Errorf("%+v", c)
 	}
-	// With one piece free, the new segment is needed: the finding is cached memory and not fragmentation.
+	// If only one piece is free, torch needs the new segment. The finding is then about cached memory and not about
+	// fragmentation.
 	list = inspected(fixture.Pieces(6, 1, 7*piece))
 	if f := theFinding(t, list, Fragmentation); f != nil {
 		t.Errorf("%+v", f)
@@ -117,14 +122,14 @@ func TestDisturbedStepsAreFound(t *testing.T) {
 	if f := theFinding(t, list, OtherProcess); f != nil {
 		t.Errorf("%+v", f)
 	}
-	// A step without a sample does not count as a step that was not slowed down.
+	// A step without a sample does not count as a step at full speed.
 	unsampled := fixture.Sampled("gaps", 3, 0)
 	unsampled.Samples = unsampled.Samples[1:]
 	if f := theFinding(t, inspected(unsampled), Throttled); f == nil || f.SavesMS != nil ||
 		factsOf[ThrottledFacts](t, f).Steps != 3 || factsOf[ThrottledFacts](t, f).Sampled != 5 {
 		t.Errorf("%+v", f)
 	}
-	// If every step was slowed, it is unknown by how much.
+	// If every step was throttled, the finding does not state by how much.
 	if f := theFinding(t, inspected(fixture.Sampled("all", 6, 0)), Throttled); f == nil || f.SavesMS != nil ||
 		f.MS != nil {
 		t.Errorf("%+v", f)
@@ -145,7 +150,7 @@ func TestDisturbedStepsAreFound(t *testing.T) {
 
 func TestRunsAreComparedWithTheirStore(t *testing.T) {
 	ghost, flash := summaries.Private("g1", "ghost", 1000, 100), summaries.Private("f1", "flash", 900, 50)
-	other := summaries.Private("o1", "flash", 10, 1) // of another batch size
+	other := summaries.Private("o1", "flash", 10, 1) // a run with another batch size
 	other.RunFacts = slices.Clone(other.RunFacts)
 	other.RunFacts[1].Value = "4"
 	vanilla := summaries.Private("v1", "vanilla", 10, 1)
@@ -180,7 +185,7 @@ func TestRunsAreComparedWithTheirStore(t *testing.T) {
 	}
 }
 
-// A saving that comes from a predicted run has the confidence predicted, not measured.
+// If a saving comes from a predicted run, the finding names this run, whose source is predicted.
 func TestSavingsOfPredictedRuns(t *testing.T) {
 	for _, source := range []string{schemas.Measured, schemas.Predicted} {
 		ghost, flash := summaries.Private("g", "ghost", 1000, 100), summaries.Private("f", "flash", 900, 50)
@@ -197,8 +202,8 @@ func TestSavingsOfPredictedRuns(t *testing.T) {
 	}
 }
 
-// Runs belong to one experiment if all their parameters agree. A parameter that only one of the runs has is a
-// difference.
+// Two runs belong to the same experiment if all their parameters agree. If only one of the runs has a parameter, the
+// runs differ.
 func TestAlikeRuns(t *testing.T) {
 	with := func(s analyze.Summary, facts ...identity.Fact) analyze.Summary {
 		s.RunFacts = append(slices.Clone(s.RunFacts), facts...)
@@ -247,8 +252,8 @@ func TestAlikeRuns(t *testing.T) {
 	}
 }
 
-// Runs of a script also belong to one experiment if their commands agree in all but the arguments that state the
-// method.
+// Two runs of a script belong to the same experiment if their commands agree. Arguments that state the method may
+// differ.
 func TestAlikeCommands(t *testing.T) {
 	const long = "/a/folder/that/is/longer/than/forty/letters/"
 	for _, c := range []struct {
@@ -269,7 +274,7 @@ func TestAlikeCommands(t *testing.T) {
 		{"./train.py --config a.py", "bin/train.py --config b.py", false},
 		{"./train-a", "./train-b", false},
 		{"./train --ghost", "/opt/bin/train --flash", true},
-		{"", "python train.py --batch-size 4", true}, // nothing is known of the one
+		{"", "python train.py --batch-size 4", true}, // the command of one of the runs is unknown
 	} {
 		ghost, flash := summaries.Private("g", "ghost", 1000, 100), summaries.Private("f", "flash", 900, 50)
 		for i, s := range []*analyze.Summary{&ghost, &flash} {
@@ -285,7 +290,7 @@ func TestAlikeCommands(t *testing.T) {
 	}
 }
 
-// The finding names the fastest method, and its full run if there is one.
+// The finding on methods names the fastest method, with its full run if it has one.
 func TestFastestMethodIsNamed(t *testing.T) {
 	bare := func(s analyze.Summary) analyze.Summary {
 		s.Params = map[string]any{"method": s.Method(), "bare": true}
@@ -309,7 +314,8 @@ func TestFastestMethodIsNamed(t *testing.T) {
 	}
 }
 
-// Methods are compared once, over all their repeats, and not by one repeat of each method.
+// The finding compares two methods once, over all repeats of both. The finding does not compare a single repeat of each
+// method.
 func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	repeats := func(method string, peak int64, steps ...float64) []analyze.Summary {
 		var out []analyze.Summary
@@ -335,12 +341,14 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 		}
 		return found
 	}
-	// The recorded runs alone, with 31.3 and 29.3 ms, would show the opposite of the medians, 26.2 and 30.1 ms.
+	// The recorded runs take 31.3 and 29.3 ms, but the medians of their methods are 26.2 and 30.1 ms. The recorded runs
+	// alone would show the opposite of the medians.
 	dpsgd, bk := repeats("dpsgd", 1000, 31.3, 29.3, 25.4, 25.7, 26.2), repeats("bk", 1000, 29.3, 33.9, 30.2, 30.1, 25.6)
 	if found := at(dpsgd, bk); len(found) != 0 {
 		t.Errorf("ranges overlap: %+v", found)
 	}
-	// Peaks are medians, too. The length of an experiment does not distinguish repeats.
+	// The peak of a method is the median of its repeats' peaks, too. Runs that differ only in their number of steps are
+	// still repeats.
 	apart := repeats("bk", 900, 10, 11, 12)
 	for i, peak := range []int64{700, 900, 950} {
 		apart[i].PeakBytes = &peak
@@ -352,7 +360,8 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 		factsOf[CheaperMethodFacts](t, f).Best.Runs != 3 {
 		t.Errorf("%+v", f)
 	}
-	// The method needs fewer bytes and its median time is no higher, but no saving of time is stated.
+	// The method needs fewer bytes and its median time is no higher. Since the ranges of times overlap, the finding
+	// states no saving of time.
 	found := at(repeats("dpsgd", 900, 31.3, 29.3, 25.4, 25.7, 26.2), bk)
 	f := found["bk0"]
 	if len(found) != 1 || f == nil || *f.SavesBytes != 100 || f.SavesMS != nil || f.MS != nil || *f.Bytes != 100 ||
@@ -363,8 +372,8 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 		x.Best.Step.Low != 25.4 || x.Best.Step.High != 31.3 || x.Best.Runs != 5 || !x.Overlap {
 		t.Errorf("%+v", x)
 	}
-	// The ranges do not overlap. So there is one finding about the medians, at the recorded run, which may have any
-	// place among the repeats.
+	// The ranges of times do not overlap, so one finding states how far the medians differ. The finding belongs to the
+	// recorded run, whichever place this run has among the repeats.
 	slow := repeats("ghost", 1000, 52, 36, 38, 37, 40)
 	slices.Reverse(slow)
 	found = at(slow, dpsgd)
@@ -375,12 +384,13 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	if found = at(slow[:2]); len(found) != 0 {
 		t.Errorf("%+v", found)
 	}
-	// If only a bare repeat is inspected, it represents all of them.
+	// If only a bare repeat is inspected, the finding belongs to this repeat, with the medians of all repeats.
 	rest := Find([]Checked{{Summary: slow[0]}}, slices.Concat(slow[1:], dpsgd))
 	if f = theFinding(t, rest.Runs[0].Findings, CheaperMethod); f == nil || *f.SavesMS != 38-26.2 {
 		t.Errorf("%+v", f)
 	}
-	// If ranges overlap, a measured alternative to a bound neither saves nor costs time.
+	// If the ranges of step times overlap, the finding on per-sample gradients states neither a saving of time nor a
+	// cost.
 	for _, c := range []struct {
 		other        []analyze.Summary
 		saves, costs bool
@@ -396,8 +406,8 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	}
 }
 
-// The range of a method that was run once is that of its steps. If it overlaps the other method's range, no saving of
-// time is certain.
+// If a method was run once, its range of times is the range over the run's steps. If this range overlaps the other
+// method's range, no saving of time is certain.
 func TestSingleRunsHaveRanges(t *testing.T) {
 	run := func(id, method string, peak int64, median, low, high float64, of string) analyze.Summary {
 		s := summaries.Private(id, method, peak, median)
@@ -428,7 +438,7 @@ func TestSingleRunsHaveRanges(t *testing.T) {
 	}
 }
 
-// A method that saves bytes at the cost of time saves no time.
+// If another method needs fewer bytes and more time, the finding states the saving of bytes and the cost of time.
 func TestSavingThatCostsTime(t *testing.T) {
 	n := Checked{Summary: summaries.Private("g", "ghost", 1000, 100), findings: []Finding{{ID: ClipTemporaries,
 		Bytes: new(int64(300)), instead: []string{"flash"}}}}
@@ -468,7 +478,7 @@ func TestRepeatsThatDisagreeAreFound(t *testing.T) {
 	}
 }
 
-// A failed request whose events are lost is still reported, but without a breakdown.
+// If the events of a failed request are lost, the finding still reports the failure, but without a breakdown.
 func TestFailureWithoutEvents(t *testing.T) {
 	in := fixture.KeptRun(false)
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward,
@@ -496,8 +506,8 @@ func TestFailureWithoutEvents(t *testing.T) {
 	}
 }
 
-// torch's limit is the whole device with the CUDA context. The memory that predict states excludes the context. The
-// texts on both name what they include, and the difference.
+// If a request failed, torch's limit is the whole device, including the CUDA context. The memory that predict states
+// excludes the context. The texts on both say what they include, and by how much they differ.
 func TestLimitsOfAFailureAreTold(t *testing.T) {
 	in := fixture.Pieces(4, 2, 320<<20)
 	seq := in.Report.Devices[0].Events
@@ -522,7 +532,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	if p := predict.Predict(in); p.OfDeviceBytes != 600<<20 {
 		t.Errorf("%+v", p)
 	}
-	// A limit below what is free was set by the script, so nothing has taken part of it.
+	// If the limit is below the free memory, the script has set it. Other memory has taken no part of this limit.
 	in.Report.OOMs[0].LimitBytes = 400 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
 	if r.Whole || r.BesideTensors() != 0 {
@@ -531,7 +541,8 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	if p := predict.Predict(in); p.OfDeviceBytes != 0 && p.OfDeviceBytes >= 512<<20 {
 		t.Errorf("%+v", p)
 	}
-	// The limit is above the free memory, but below the whole device. The text does not say what took the rest.
+	// This limit is above the free memory, but below the whole device. The finding does not claim that this limit is
+	// the whole device.
 	in.Report.OOMs[0].LimitBytes = 550 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
 	if r.Whole || r.BesideTensors() != 38<<20 {
@@ -554,7 +565,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	in.Events, in.Reserved = nil, nil // the reserved bytes are unknown
+	in.Events, in.Reserved = nil, nil // without these tables, the reserved bytes are unknown
 	in.Report.OOMs = []schemas.OOM{o}
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
 	if !r.Whole || r.Breakdown.ReservedBytes != nil {
@@ -562,8 +573,9 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	}
 }
 
-// A breakdown of the peak of a run that ran out of memory says what the failed request was, and where that moment
-// is broken down. A summary also has the failures: first the one that ended the run, and not thousands of them.
+// If a run ran out of memory, the breakdown of its peak names the failed request and the moment to break down instead.
+// A summary of the run has the failed requests too. The failure that ended the run is first, and a summary does not
+// have thousands of failures.
 func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
 	in := fixture.KeptRun(false)
 	caught := schemas.OOM{Seq: 4, RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 1, Phase: schemas.PhaseForward}
@@ -593,8 +605,8 @@ func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
 	}
 }
 
-// If torch itself continues without a workspace, there is one finding for each place, even if torch tried many times.
-// It comes after the failed requests that the script noticed.
+// If torch itself continues without a workspace, each place in the code gets one finding, even if torch tried many
+// times. Findings on such places come after findings on failed requests that the script noticed.
 func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
 	in := fixture.KeptRun(false)
 	tried := func(bytes int64, module string) schemas.OOM {
@@ -615,7 +627,7 @@ func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
 
 func TestUnknownBytesAreFound(t *testing.T) {
 	in := fixture.KeptRun(true)
-	for i := range in.Owners { // only the phase of birth is known of the activations
+	for i := range in.Owners { // for these activations, only the phase in which they were allocated is known
 		if in.Owners[i].Category == schemas.Activations {
 			in.Owners[i].Category, in.Owners[i].Evidence = schemas.Other, schemas.ByPhase
 		}
@@ -637,8 +649,8 @@ func TestUnknownBytesAreFound(t *testing.T) {
 	}
 }
 
-// The saving of reserved memory is a share of what the process itself reserved, not of what all processes on the
-// device reserved.
+// If several processes share a device, a saving of reserved memory is a share of what the one process reserved. The
+// saving is not a share of what all processes reserved.
 func TestSavingOfSharedDeviceIsOfOneProcess(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	other := in.Report.Devices[0]
@@ -658,8 +670,8 @@ func TestSavingOfSharedDeviceIsOfOneProcess(t *testing.T) {
 	}
 }
 
-// A finding about blocks has the line that requested most of the bytes at the finding's moment, or none if that is
-// unknown.
+// A finding about blocks has a line of code. The line of a finding is the line that requested most of the bytes at the
+// finding's moment. If this line is unknown, the finding has no line.
 func TestLineOfFinding(t *testing.T) {
 	in := fixture.KeptRun(false)
 	if f := theFinding(t, inspected(in), KeptGradients); f.Line != nil || !f.OfBlocks {
@@ -689,7 +701,7 @@ func TestLineOfFinding(t *testing.T) {
 	if !Find([]Checked{CheckRun(in)}, nil).Runs[0].Lines {
 		t.Error("the run has no lines")
 	}
-	in.Lines[1].Rank = 1 // of another process
+	in.Lines[1].Rank = 1 // a line of another process
 	if f := theFinding(t, inspected(in), KeptGradients); f.Line != nil {
 		t.Errorf("%+v", f.Line)
 	}

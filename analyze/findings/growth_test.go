@@ -11,17 +11,17 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Growth in every step is found if there are at least eight steps, and if it is 0.1 % of the peak for each step or 1 %
-// in all.
+// dpsight finds a growth in every step if a run has at least eight steps, and if the growth is 0.1 % of the peak for
+// each step or 1 % in all.
 func TestGrowthIsFound(t *testing.T) {
 	each := func(n int, bytes int64) []int64 { return slices.Repeat([]int64{bytes}, n) }
 	for _, c := range []struct {
 		what   string
 		warmup int
 		kept   []int64
-		grown  int64 // 0: none
-		from   int64 // step
-		saves  int64 // what all steps but the last two keep
+		grown  int64 // 0 is no growth
+		from   int64 // the step from which on memory grows
+		saves  int64 // the bytes that all steps except the last two keep
 	}{
 		{"every step", 0, each(10, 100), 900, 0, 800},
 		{"after warm-up", 2, each(10, 100), 700, 2, 600},
@@ -51,8 +51,8 @@ func TestGrowthIsFound(t *testing.T) {
 			}
 		}
 	}
-	// If recorded steps lie in windows, the growth of a step is the difference divided by the number of all steps,
-	// including those between windows.
+	// If the recorded steps lie in windows, the growth for each step is the whole growth divided by the number of all
+	// steps. The steps between windows count too.
 	in := fixture.Growing(0, each(12, 100)...)
 	for i := range in.Steps {
 		in.Steps[i].Step *= 10
@@ -63,7 +63,7 @@ func TestGrowthIsFound(t *testing.T) {
 	}
 }
 
-// If a run died of growth, the growth is listed before advice about the allocator.
+// If a run ran out of memory because it grew, the finding on growth comes before advice about the allocator.
 func TestGrowthStandsBeforeTheFailure(t *testing.T) {
 	list := []Finding{{ID: Cached, SavesBytes: new(int64(90)), Share: new(0.9)},
 		{ID: OOM, Facts: OOMFacts{Request: &memory.FailedRequest{Fatal: true}}}, {ID: Growth, Share: new(0.5),
@@ -75,8 +75,8 @@ func TestGrowthStandsBeforeTheFailure(t *testing.T) {
 	}
 }
 
-// The holder of the growing memory determines the finding: an unknown holder, a graph, a graph through gradients, or
-// the graph of an evaluation.
+// There are four findings on growth. Which one a run gets depends on what holds the growing memory: something unknown,
+// a graph, a graph through gradients, or the graph of an evaluation.
 func TestGrowthIsToldApart(t *testing.T) {
 	kept := func(c schemas.Category, phase string) schemas.Tables {
 		in := fixture.Growing(0, slices.Repeat([]int64{100}, 12)...)
@@ -104,15 +104,15 @@ func TestGrowthIsToldApart(t *testing.T) {
 			t.Errorf("%s: %+v", id, list)
 		}
 	}
-	// Backward also makes gradients of parameters, which are kept without a graph.
+	// Backward also allocates the gradients of parameters. A script can keep these without keeping a graph.
 	if list := inspected(kept(schemas.Gradients, schemas.PhaseBackward)); list[0].ID != Growth ||
 		*list[0].SavesBytes != 0 {
 		t.Errorf("%+v", list)
 	}
 }
 
-// A rank that grows is reported even if another rank has the highest peak. Ranks that grow alike give one finding,
-// about the rank that grows most.
+// dpsight reports a rank whose memory grows even if another rank has the highest peak. If several ranks grow alike, one
+// finding is about the rank that grows most.
 func TestGrowthOfARank(t *testing.T) {
 	rank := func(first, each int64) schemas.Tables {
 		in := fixture.Growing(0, append([]int64{first}, slices.Repeat([]int64{each}, 11)...)...)

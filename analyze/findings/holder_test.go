@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The holder that the agent found takes precedence over a tag's name. If neither is known, the finding states no
-// holder.
+// If the agent found the holder of a block, this holder takes precedence over the name in a tag. If neither is known,
+// the finding states no holder.
 func TestHolderOfABlock(t *testing.T) {
 	in := schemas.Tables{Allocations: []schemas.Allocation{{AllocID: 1}, {AllocID: 2}, {AllocID: 3}},
 		Holders: []schemas.Holder{{AllocID: 1, Kind: schemas.HeldByGraph,
@@ -26,14 +26,14 @@ func TestHolderOfABlock(t *testing.T) {
 	}
 }
 
-// The agent finds one cycle under the names of each of its objects. Together these hold most of the bytes, and the
-// finding names the largest.
+// The agent may report one reference cycle as several holders, one for each object of the cycle. If together they hold
+// most of the bytes, the finding names the largest of these holders.
 func TestCirclesAreOneHolder(t *testing.T) {
 	circle := func(id int64, path string) schemas.Holder {
 		return schemas.Holder{AllocID: id, Kind: schemas.HeldByCycle, Path: path}
 	}
 	for _, c := range []struct {
-		sizes  [3]int64 // of the first circle, of the second, and of the global's tensor
+		sizes  [3]int64 // bytes of the cycle's first object, of its second, and of the global's tensor
 		cycle  bool
 		holder string
 	}{
@@ -57,7 +57,8 @@ func TestCirclesAreOneHolder(t *testing.T) {
 	}
 }
 
-// Bytes count under the holder that the agent found for a part of them if the script's tag names the same container.
+// The agent may find a holder for only a part of the bytes. If a tag of the script names the same container for other
+// bytes, these bytes count under the same holder.
 func TestTagsAndHoldersAreOneHolder(t *testing.T) {
 	for _, c := range []struct{ path, tag, want string }{
 		{"Net.history[3]", "history", "Net.history[*]"},

@@ -8,17 +8,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A life is a block of a test's run, with its owner.
+// A life describes a block of a test's run, with the block's owner.
 type life struct {
 	bytes    int64
-	from, to int64 // events; to = 0: to the end
+	from, to int64 // event numbers; if to is 0, the block lives to the end
 	category schemas.Category
 	evidence string
 	name     string
 	module   int64
 }
 
-// livesOf returns a run of three steps of 100 events each, after 100 events of set-up, with the given blocks.
+// livesOf returns a run with the given blocks. The run has 100 events of set-up, and then three steps of 100 events
+// each.
 func livesOf(lives ...life) schemas.Tables {
 	in := fixture.PeakOf()
 	in.Modules = []schemas.Module{{ID: 1, Path: "Net#1.0"}, {ID: 2, Path: "Net#2.0"}}
@@ -52,7 +53,7 @@ func livesOf(lives ...life) schemas.Tables {
 	return in
 }
 
-// found checks that a run with the given blocks has a finding, with its size and its saving.
+// found checks that a run with the given blocks has a certain finding, with the given size and saving.
 func found(t *testing.T, id string, bytes, saves int64, known Confidence, lives ...life) *Finding {
 	t.Helper()
 	f := theFinding(t, inspected(livesOf(lives...)), id)
@@ -62,7 +63,7 @@ func found(t *testing.T, id string, bytes, saves int64, known Confidence, lives 
 	return f
 }
 
-// absent checks that a run with the given blocks does not have a finding.
+// absent checks that a run with the given blocks does not have a certain finding.
 func absent(t *testing.T, id, why string, lives ...life) {
 	t.Helper()
 	if f := theFinding(t, inspected(livesOf(lives...)), id); f != nil {
@@ -75,7 +76,7 @@ var (
 	activation = life{bytes: 200, from: 120, to: 190, category: schemas.Activations, evidence: schemas.Tagged}
 )
 
-// at returns the life with other events.
+// at returns a copy of the life that begins and ends at other events.
 func (x life) at(from, to int64) life { x.from, x.to = from, to; return x }
 
 func (x life) named(name string, module int64) life { x.name, x.module = name, module; return x }
@@ -91,13 +92,14 @@ func TestEarlierGraphIsFound(t *testing.T) {
 	absent(t, EarlierGraph, "below 5 %", weights, small, activation.at(220, 280))
 }
 
-// heldBy adds holders to blocks, by the numbers that livesOf gave them.
+// heldBy adds holders to the blocks of a run. Each holder gives the number of its block in livesOf.
 func heldBy(in schemas.Tables, holders ...schemas.Holder) schemas.Tables {
 	in.Holders = holders
 	return in
 }
 
-// The part of a block that no view shows is wasted, if no search for holders has found another holder.
+// If a view keeps a block alive, the part of the block that no view shows is wasted. The finding is left out if a
+// search for holders has found another holder of the block.
 func TestViewsAreFound(t *testing.T) {
 	base := life{bytes: 8192, from: 20, category: schemas.Script, evidence: schemas.Tagged}
 	work := life{bytes: 4096, from: 220, to: 280, category: schemas.Activations, evidence: schemas.Tagged}
@@ -107,7 +109,8 @@ func TestViewsAreFound(t *testing.T) {
 	if f == nil || *f.Bytes != 8192-1024 || f.Holder != "global part" || f.Confidence != AtLeast {
 		t.Fatalf("%+v", f)
 	}
-	// Before the search that found the view, the saving does not apply, so the highest stays.
+	// Before the search that found the view, the finding claims no saving. The highest moment before that search limits
+	// the saving.
 	if *f.SavesBytes != 4096 || factsOf[ViewFacts](t, f) != (ViewFacts{1, 8192, 1024}) {
 		t.Errorf("%d, %+v", *f.SavesBytes, f.Facts)
 	}
@@ -120,7 +123,7 @@ func TestViewsAreFound(t *testing.T) {
 	}
 }
 
-// Memory of a try that failed counts as kept from the failed request on.
+// If an exception keeps the memory of a failed try, this memory counts as kept from the failed request on.
 func TestKeptExceptionsAreFound(t *testing.T) {
 	try := life{bytes: 400, from: 20, category: schemas.Parameters, evidence: schemas.Tagged}
 	retry := life{bytes: 600, from: 220, to: 280, category: schemas.Activations, evidence: schemas.Tagged}
@@ -136,7 +139,7 @@ func TestKeptExceptionsAreFound(t *testing.T) {
 		f.Holder != "global errors[*] → exception caught at train.py:31 → frame of fit() → local model.weight" {
 		t.Fatalf("%+v", f)
 	}
-	// The failed request made the peak, so there is no saving to state.
+	// The failed request itself was at the peak, so the finding states no saving.
 	f = theFinding(t, inspected(run(150, activation.at(130, 190), activation.at(131, 190), activation.at(132, 190),
 		activation.at(133, 190))), KeptException)
 	if f == nil || f.SavesBytes != nil || f.Idle {
@@ -144,8 +147,8 @@ func TestKeptExceptionsAreFound(t *testing.T) {
 	}
 }
 
-// The graph that a backward pass recorded is kept for nothing if no other backward pass comes before the graph is
-// freed.
+// A backward pass can itself record a graph. If no other backward pass comes before this graph is freed, the graph is
+// kept for nothing.
 func TestRetainedGraphsAreFound(t *testing.T) {
 	forward, backward := activation.at(120, 190), activation.at(150, 185)
 	run := func(second bool, lives ...life) schemas.Tables {
@@ -174,7 +177,8 @@ func TestRetainedGraphsAreFound(t *testing.T) {
 	}
 }
 
-// A single recomputation that makes eight blocks at once is found. Two recomputations of fewer blocks are not.
+// dpsight finds a checkpoint around the whole model by a recomputation that makes eight blocks at once. A recomputation
+// of fewer blocks is no checkpoint around the whole model.
 func TestWholeCheckpointIsFound(t *testing.T) {
 	var lives []life
 	for i := range int64(8) {
@@ -201,8 +205,8 @@ func TestWholeCheckpointIsFound(t *testing.T) {
 	}
 }
 
-// layered returns a run with forward passes of a layer "body" and of a layer "head", each with an activation, and a
-// backward after them. Only the trained layers have gradients.
+// layered returns a run with a layer "body" and a layer "head". Each layer has a forward pass with an activation, and a
+// backward pass follows. Only the trained layers have gradients.
 func layered(trained ...string) schemas.Tables {
 	of := func(module int64, from, to int64) life {
 		x := activation.at(from, to)
@@ -269,7 +273,8 @@ func TestBucketCopiesAreFound(t *testing.T) {
 		t.Errorf("%+v", f.Facts)
 	}
 	absent(t, BucketCopies, "no bucket", weights, gradient.at(150, 190))
-	// If .grad is a view of the bucket, the tag for .grad is on the bucket's block.
+	// If .grad is a view of a DDP bucket, the tag for .grad is on the bucket's block, and there is no copy of the
+	// gradient.
 	in := livesOf(weights, bucket)
 	in.Owners = append(in.Owners, schemas.Owner{AllocID: 2, Category: schemas.Gradients, BeginSeq: 150,
 		Evidence: schemas.Tagged, Name: "w"})
@@ -290,13 +295,14 @@ func TestIdleModelsAreFound(t *testing.T) {
 	absent(t, IdleModels, "both run to the end", first, second, run.at(120, 190).named("", 1),
 		run.at(130, 190).named("", 2), run.at(320, 390).named("", 1), run.at(330, 390).named("", 2))
 	absent(t, IdleModels, "one never runs, as an average of weights", first, second, run.at(120, 190).named("", 1))
-	// Two models share a name, and the second gets another name when it runs. Neither model counts as idle while the
-	// other runs.
+	// If two models share a name, the recording does not distinguish their parameters. Neither of two such models
+	// counts as idle while the other model runs.
 	absent(t, IdleModels, "a name that two have", first, first, run.at(120, 190).named("", 1),
 		run.at(320, 390).named("", 2))
 }
 
-// A variable that is assigned again outside of passes keeps its old value until the new value exists.
+// If a script assigns a new value to a variable outside of passes, the variable keeps its old value until the new value
+// exists.
 func TestPreviousValuesAreFound(t *testing.T) {
 	batch := life{bytes: 400, category: schemas.Inputs, evidence: schemas.Tagged}
 	old := batch.at(105, 211)
@@ -332,7 +338,7 @@ func TestPreviousValuesAreFound(t *testing.T) {
 	}
 }
 
-// Tensors that the script keeps through all steps are found together with their names.
+// dpsight finds tensors that the script keeps through all steps, and names the variables that hold them.
 func TestScriptTensorsAreFound(t *testing.T) {
 	data := life{bytes: 400, from: 20, category: schemas.Script, evidence: schemas.Tagged, name: "global data"}
 	f := found(t, ScriptTensors, 400, 400, AtMost, weights, data, activation)
@@ -340,7 +346,8 @@ func TestScriptTensorsAreFound(t *testing.T) {
 		f.Holder != "global data" {
 		t.Errorf("%+v, %q", x, f.Holder)
 	}
-	found(t, ScriptTensors, 400, 400, AtMost, weights, data.at(120, 0), activation) // by the first step, for all others
+	// the script makes the tensor in the first step and keeps it in all other steps
+	found(t, ScriptTensors, 400, 400, AtMost, weights, data.at(120, 0), activation)
 	small := data
 	small.bytes = 40
 	for why, lives := range map[string][]life{"made in a later step": {weights, data.at(220, 0), activation},
@@ -351,7 +358,8 @@ func TestScriptTensorsAreFound(t *testing.T) {
 	}
 }
 
-// Gradients of parameters without optimizer state are found, if the state shows what the optimizer updates.
+// If the optimizer's state shows which parameters the optimizer updates, dpsight finds gradients of parameters without
+// optimizer state.
 func TestUntrainedGradientsAreFound(t *testing.T) {
 	gradient := life{bytes: 100, from: 150, to: 190, category: schemas.Gradients, evidence: schemas.Tagged}
 	state := life{bytes: 100, from: 160, category: schemas.OptimizerState, evidence: schemas.Tagged}
@@ -369,14 +377,15 @@ func TestUntrainedGradientsAreFound(t *testing.T) {
 	}
 }
 
-// The saving is the workspace of the second thread, even if another block has the same size.
+// The finding on the workspace of another thread saves this workspace, even if another block has the same size.
 func TestWorkspaceOfAnotherThread(t *testing.T) {
 	workspace := life{bytes: 300, from: 130, category: schemas.Workspace, evidence: schemas.Lifetime}
 	found(t, ThreadWorkspaces, 300, 300, Replayed, weights, activation, life{bytes: 300, from: 110,
 		category: schemas.Inputs, evidence: schemas.Tagged}, workspace, workspace.at(140, 0))
 }
 
-// If two findings are about the same bytes, the finding with the cause comes first, if it explains most of the bytes.
+// If two findings are about the same bytes, the finding that names the cause comes first, if it explains most of the
+// bytes.
 func TestCausesComeFirst(t *testing.T) {
 	order := func(cause int64) string {
 		list := []Finding{{ID: PerSample, Bytes: new(int64(100))}, {ID: Slack, Bytes: new(int64(5))},

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// beforeForward returns the run of kept gradients, in which a frozen encoder takes the given bytes between the last
-// optimizer and the forward pass of the last step.
+// beforeForward returns a run of kept gradients with a frozen encoder. In the last step, the encoder allocates the
+// given bytes between the previous optimizer and the forward pass.
 func beforeForward(bytes int64) schemas.Tables {
 	in := fixture.KeptRun(false)
 	last := &in.Steps[2]
@@ -40,7 +40,7 @@ func beforeForward(bytes int64) schemas.Tables {
 	return in
 }
 
-// seqs returns pointers to all event numbers in the tables of a run of kept gradients.
+// seqs returns pointers to all event numbers in the tables of a run.
 func seqs(in *schemas.Tables) (out []*int64) {
 	for i := range in.Allocations {
 		out = append(out, &in.Allocations[i].AllocSeq, &in.Allocations[i].FreeRequestedSeq)
@@ -60,7 +60,8 @@ func seqs(in *schemas.Tables) (out []*int64) {
 	return out
 }
 
-// A peak between the optimizer and the next forward pass has the kept gradients too: freeing them lowers it.
+// The kept gradients also count at a peak between the optimizer and the next forward pass. Freeing them lowers this
+// peak.
 func TestKeptGradientsBeforeForward(t *testing.T) {
 	f := theFinding(t, inspected(beforeForward(1000)), KeptGradients)
 	if f == nil || f.SavesBytes == nil || *f.Bytes != 100 || *f.SavesBytes != 100 ||
@@ -69,8 +70,8 @@ func TestKeptGradientsBeforeForward(t *testing.T) {
 	}
 }
 
-// If a zero_grad that keeps .grad writes to it between the optimizer and the forward pass, .grad is held for nothing
-// after the zero_grad, too.
+// A zero_grad that keeps .grad may write to it between the optimizer and the forward pass. After this zero_grad, .grad
+// is still held for nothing.
 func TestKeptGradientsAfterZeroing(t *testing.T) {
 	in := fixture.KeptRun(false)
 	for i := range in.Steps {

@@ -13,7 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Each finding appears just above its threshold, with its saving, and does not appear just below the threshold.
+// Each finding with a threshold appears just above its threshold, with its saving. The finding does not appear just
+// below its threshold.
 func TestThresholds(t *testing.T) {
 	of := func(c schemas.Category, bytes int64) fixture.Part { return fixture.Part{Category: c, Bytes: bytes} }
 	in := func(p fixture.Part, module int64) fixture.Part { p.Module = module; return p }
@@ -22,7 +23,7 @@ func TestThresholds(t *testing.T) {
 	for _, c := range []struct {
 		id           string
 		above, below []fixture.Part
-		saves        int64 // -1 = not said
+		saves        int64 // -1 if the finding states no saving
 	}{
 		{PerSample, []fixture.Part{of(schemas.Parameters, 900), of(schemas.PerSampleGradients, 100)},
 			[]fixture.Part{of(schemas.Parameters, 901), of(schemas.PerSampleGradients, 99)}, 100},
@@ -50,7 +51,8 @@ func TestThresholds(t *testing.T) {
 			[]fixture.Part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2),
 				in(of(schemas.ActivationGradients, 32),
 					3)}, 56},
-		// If a script calls the parts of a model one after another, only the last part makes the model's output.
+		// If a script calls the parts of a model one after another, only the result of the last part is the model's
+		// output.
 		{OutputCopies, []fixture.Part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2),
 			of(schemas.ActivationGradients, 32)},
 			[]fixture.Part{of(schemas.Parameters, 935), in(of(schemas.Outputs, 32), 2),
@@ -60,7 +62,7 @@ func TestThresholds(t *testing.T) {
 			[]fixture.Part{of(schemas.Parameters, 951), born(of(schemas.OptimizerTemporaries, 49),
 				schemas.PhaseOptimizer)},
 			50},
-		// Other optimizers do not need the memory for the noise, Opacus' sum of the noise and the gradient.
+		// Opacus adds noise to the gradient and keeps the sum in memory. Other optimizers do not need this memory.
 		{OptimizerPeak, []fixture.Part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 50),
 			schemas.PhaseOptimizer), born(of(schemas.OptimizerTemporaries, 300), schemas.PhaseNoise)},
 			[]fixture.Part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 350),
@@ -83,13 +85,13 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// A saving is not larger than the distance to the next highest moment. If no step with tags reached the peak, no saving
-// is stated.
+// A saving is at most the distance to the next highest moment. If no step with tags reached the peak, the finding
+// states no saving.
 func TestSavingsAreOfThePeak(t *testing.T) {
 	in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 500},
 		fixture.Part{Category: schemas.PerSampleGradients, Bytes: 400},
 		fixture.Part{Category: schemas.Activations, Bytes: 300})
-	// Allocated is 900, then 500 after event 3, then 800 with the activations of event 4.
+	// The allocated bytes are 900, then 500 after event 3, and then 800 with the activations of event 4.
 	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3
 	in.Allocations[2].AllocSeq, in.Owners[2].BeginSeq = 4, 4
 	in.Steps[0].EndSeq = 4
@@ -105,9 +107,9 @@ func TestSavingsAreOfThePeak(t *testing.T) {
 	}
 }
 
-// The phases of a step in which the run died also limit a saving, even if the peak lies in another step.
+// If the run died in a step, the phases of this step also limit a saving, even if the peak lies in another step.
 func TestSavingsOfRunThatDied(t *testing.T) {
-	// the optimizer's temporaries of both steps
+	// first and last are the bytes of the optimizer's temporaries in the first and in the last step.
 	for _, c := range []struct{ first, last, peak, at int64 }{{400, 100, 900, 4}, {350, 400, 900, 8}} {
 		in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 500})
 		held := func(from, to, bytes int64, category schemas.Category, phase string) {
@@ -116,11 +118,11 @@ func TestSavingsOfRunThatDied(t *testing.T) {
 			in.Owners = append(in.Owners, schemas.Owner{AllocID: from, Category: category, BeginSeq: from, EndSeq: to,
 				Evidence: schemas.Tagged})
 		}
-		held(2, 3, 100, schemas.Activations, schemas.PhaseForward) // 600
+		held(2, 3, 100, schemas.Activations, schemas.PhaseForward) // 600 bytes are allocated now
 		held(4, 5, c.first, schemas.OptimizerTemporaries, schemas.PhaseOptimizer)
-		held(6, 7, 200, schemas.Activations, schemas.PhaseForward) // 700
+		held(6, 7, 200, schemas.Activations, schemas.PhaseForward) // 700 bytes are allocated now
 		held(8, 0, c.last, schemas.OptimizerTemporaries, schemas.PhaseOptimizer)
-		// the second was not completed
+		// The second step was not completed, so it has no row.
 		in.Steps = []schemas.Step{{Instrumented: true, Recorded: true, BeginSeq: 1, EndSeq: 5}}
 		in.Phases = []schemas.Phase{
 			{Phase: schemas.PhaseForward, BeginK: 1, BeginSeq: 1, EndSeq: 3, PeakBytes: new(int64(600))},
@@ -136,12 +138,13 @@ func TestSavingsOfRunThatDied(t *testing.T) {
 	}
 }
 
-// A change that saves nothing is not advised: if another moment is as high, or if no other method has a lower peak.
+// If a change would save nothing, dpsight does not advise it. A change saves nothing if another moment is as high as
+// the peak, or if no other method has a lower peak.
 func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 	in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 500},
 		fixture.Part{Category: schemas.ClipTemporaries, Bytes: 400,
 			Module: 2}, fixture.Part{Category: schemas.Activations, Bytes: 400})
-	// Allocated is 900, then 500 after event 3, then 900 with the activations of event 4.
+	// The allocated bytes are 900, then 500 after event 3, and then 900 with the activations of event 4.
 	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3
 	in.Allocations[2].AllocSeq, in.Owners[2].BeginSeq = 4, 4
 	in.Steps[0].EndSeq = 4
@@ -156,7 +159,7 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 	for _, c := range []struct {
 		peak   int64
 		step   float64
-		sum    bool // the loss is advised on, too
+		sum    bool // if true, there is also advice about the loss
 		better bool
 		saves  int64
 	}{{900, 120, true, true, 100}, {1000, 120, true, false, -1}, {1000, 120, false, false, 0},
@@ -170,7 +173,7 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 		f := theFinding(t, Find([]Checked{n}, []analyze.Summary{summaries.Private("f", "flash", c.peak,
 			c.step)}).Runs[0].Findings,
 			ClipTemporaries)
-		saves := int64(-1) // not known
+		saves := int64(-1) // -1 is an unknown saving
 		if f.SavesBytes != nil {
 			saves = *f.SavesBytes
 		}
@@ -180,8 +183,8 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 	}
 }
 
-// If the fastest of several methods does not have the lowest peak, the finding names both methods, each with its own
-// figures.
+// If the fastest of several methods does not have the lowest peak, the finding names the fastest method and the method
+// with the lowest peak, each with its figures.
 func TestFasterMethodIsNotTheLowest(t *testing.T) {
 	n := Checked{Summary: summaries.Private("g", "ghost", 1000<<20, 100), findings: []Finding{{ID: ClipTemporaries,
 		Bytes: new(int64(300)), instead: []string{"flash", "bk"}}}}
@@ -193,13 +196,13 @@ func TestFasterMethodIsNotTheLowest(t *testing.T) {
 	}
 }
 
-// The findings that ended the run come first, then those that save most, then the largest.
+// Findings that ended the run come first. The other findings are ordered by what they save, and then by their size.
 func TestFindingsAreInOrder(t *testing.T) {
 	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)),
 		Share: new(0.9)}, {ID: "none"},
 		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0),
 			Share: new(0.5), SavesMS: new(5.0)}, {ID: OOM, Facts: OOMFacts{Request: &memory.FailedRequest{Fatal: true}}},
-		// A finding that saves bytes is ordered by these bytes, and not by its size.
+		// If a finding saves bytes, these bytes determine its place, and not its size.
 		{ID: "smaller", MS: new(0.0), Of: OfStep, Share: new(0.0), SavesMS: new(0.0), SavesBytes: new(int64(40))},
 		{ID: "reserved", Bytes: new(int64(500)), Of: OfPeakReserved, Share: new(0.5), SavesBytes: new(int64(300))}}
 	peak := int64(100)

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// A finding that the repeats of an experiment share appears once, with the figures of the run recorded in full. The
-// findings of other experiments are not pooled with it.
+// If the repeats of an experiment share a finding, it appears once, with the figures of the full run. The pooled
+// finding does not include the findings of other experiments.
 func TestFindingsOfRepeatsArePooled(t *testing.T) {
 	ms := func(id string, ms float64) Finding { return Finding{ID: id, MS: &ms} }
 	run := func(id, experiment string, bare bool, list ...Finding) Run {

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The bytes of a phase that is not recorded to its end are unknown, and not 0. Before the first event, the bytes are
-// known to be 0.
+// If a phase is not recorded to its end, its bytes are unknown and not 0. Before the first event of the run, the bytes
+// are known to be 0.
 func TestPhasesBetweenWindows(t *testing.T) {
 	in := fixture.Windowed()
 	lowest := map[string]int64{}
@@ -41,7 +41,7 @@ func TestPhasesBetweenWindows(t *testing.T) {
 		run.Devices[0].AllocatedBytes != 1800 {
 		t.Errorf("%+v, %v", run, err)
 	}
-	// A zero_grad or a forward pass in a time without events must not count as beginning at event 0.
+	// If a zero_grad or a forward pass lies in a time without events, it must not count as beginning at event 0.
 	for i := range in.Phases {
 		if f := &in.Phases[i]; f.Step > 0 && f.Phase == schemas.PhaseBetween {
 			f.Phase = schemas.PhaseZeroGrad
@@ -52,10 +52,10 @@ func TestPhasesBetweenWindows(t *testing.T) {
 	}
 }
 
-// Blocks made between two windows do not count as blocks from before recording.
+// A block that was allocated between two windows does not count as a block from before recording.
 func TestBornBetweenWindows(t *testing.T) {
 	in := fixture.Windowed()
-	in.Allocations[1].BlockBytes += 12 // slack, which is none of them
+	in.Allocations[1].BlockBytes += 12 // slack is no part of the unattributed bytes
 	f := theFinding(t, inspected(in), Unattributed)
 	if x := factsOf[UnattributedFacts](t, f); *f.Bytes != 300 || x != (UnattributedFacts{0, 300, 300}) {
 		t.Errorf("%+v", f)
@@ -68,8 +68,8 @@ func TestBornBetweenWindows(t *testing.T) {
 	}
 }
 
-// If the lists of blocks with which windows open are missing, no finding states free bytes, and the run says that they
-// could not be examined.
+// Each window begins with a list of blocks. If these lists are missing, no finding states free bytes, and the run's
+// result says that dpsight could not examine them.
 func TestCachedBytesWithoutLists(t *testing.T) {
 	in := fixture.Windowed()
 	if n := CheckRun(in); slices.Contains(n.notLooked, NotLooked{What: CachedBytes}) {
@@ -81,7 +81,8 @@ func TestCachedBytesWithoutLists(t *testing.T) {
 	}
 }
 
-// It is unknown why memory was reserved in a gap, but known what is cached when the gap ends.
+// If memory was reserved in a gap between windows, dpsight does not know why. dpsight knows which memory is cached when
+// the gap ends.
 func TestReservedInGap(t *testing.T) {
 	const piece = 64 << 20
 	in := fixture.Pieces(6, 2, 6*piece)
@@ -107,7 +108,7 @@ func TestReservedInGap(t *testing.T) {
 	}
 }
 
-// If torch's counter is above the highest recorded moment, no finding states a saving of the peak.
+// If torch's counter has a higher peak than the recorded events, no finding states a saving of the peak.
 func TestHighestRecordedIsNotThePeak(t *testing.T) {
 	parts := []fixture.Part{{Category: schemas.Parameters, Bytes: 300 << 20}, {Category: schemas.PerSampleGradients,
 		Bytes: 400 << 20}, {Category: schemas.ClipTemporaries, Bytes: 200 << 20},
@@ -151,7 +152,7 @@ func TestHighestRecordedIsNotThePeak(t *testing.T) {
 	if f := theFinding(t, inspected(kept), KeptGradients); f == nil || f.SavesBytes != nil || f.Highest.IsPeak {
 		t.Errorf("%+v", f)
 	}
-	// Only the reserved bytes above the true peak allocated can be saved.
+	// Only the reserved bytes above torch's peak of allocated can be saved.
 	cached := fixture.Pieces(8, 4, 7*64<<20)
 	f := theFinding(t, inspected(cached), Cached)
 	if f == nil || f.SavesBytes == nil || f.Of != OfPeakReserved {

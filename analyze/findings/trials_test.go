@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
-// Runs of the same method whose arguments differ are no repeats of each other.
+// If two runs of the same method have different arguments, they are no repeats of each other.
 func TestTrialsAreOfOneCommand(t *testing.T) {
 	m := map[string]any{"method": "dp"}
 	methods := []analyze.Summary{summaries.Scripted("d", 1000, m, "python", "train.py", "--bs", "8"),

@@ -6,7 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// An acknowledgement lets a metric pass up to the value that it states, until the end of its last day.
+// An acknowledgement lets a metric exceed its threshold, up to the value that the acknowledgement states and until the
+// end of its last day.
 func TestAcknowledgements(t *testing.T) {
 	thresholds, err := ParseThresholds([]string{"peak=1.05", "samples=1.05"})
 	if err != nil {
@@ -51,8 +52,8 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
-// Acknowledge writes the value of the check, once for each metric. It refuses entries that are not needed or have no
-// reason.
+// Acknowledge writes the value that the check found, once for each metric. Acknowledge refuses an entry that no metric
+// needs, or that gives no reason.
 func TestAcknowledge(t *testing.T) {
 	const today = "2026-11-29"
 	result := Result{Experiments: []Experiment{

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
-// A check also distinguishes experiments by their arguments.
+// A check treats runs with different arguments as different experiments.
 func TestArgumentsTellExperimentsOfAGateApart(t *testing.T) {
 	runs := []analyze.Summary{summaries.Scripted("a", 1000, nil, "python", "train.py", "--bs", "8"),
 		summaries.Scripted("b", 1002, nil,

@@ -6,7 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A bounded peak passes only if all its possible values pass, and exceeds only if all of them exceed the threshold.
+// A bounded peak passes a check only if all its possible values pass. A bounded peak exceeds the threshold only if all
+// its possible values do.
 func TestBoundedPeaks(t *testing.T) {
 	thresholds, err := ParseThresholds([]string{"peak=1.05"})
 	if err != nil {

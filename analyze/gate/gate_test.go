@@ -27,7 +27,7 @@ func check(t *testing.T, before, after []schemas.Tables, thresholds ...string) R
 		}
 		return out
 	}
-	// The baseline is encoded and decoded, since a check must not need fields that the file does not have.
+	// The baseline is encoded and decoded again, so the check has no fields that a baseline's file lacks.
 	var baseline schemas.Baseline
 	doc := BaselineOf(reduce(before), "test")
 	text, err := json.Marshal(&doc)
@@ -42,7 +42,8 @@ func check(t *testing.T, before, after []schemas.Tables, thresholds ...string) R
 
 const base = 1_000_000_000
 
-// At exactly the threshold a check passes and one byte beyond it fails, for any number of bytes and any ratio.
+// A value at exactly the threshold passes a check, and a value of one byte more fails. The boundary is exact for any
+// number of bytes and any ratio.
 func TestBoundariesAreExact(t *testing.T) {
 	for _, ratio := range []struct {
 		text     string
@@ -54,7 +55,7 @@ func TestBoundariesAreExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range []int64{1, 7, 20, 1000, 999_999, 68353197568, 150754820096, 1<<52 - 1} {
-			limit := n / ratio.den * ratio.num // without overflow; n%den of the rest below
+			limit := n / ratio.den * ratio.num // n/den*num does not overflow; the next line adds the rest, n%den
 			limit += n % ratio.den * ratio.num / ratio.den
 			if list[0].exceeded(float64(n), float64(limit), 0) {
 				t.Errorf("%s of %d: %d is too much", ratio.text, n, limit)
@@ -66,7 +67,7 @@ func TestBoundariesAreExact(t *testing.T) {
 	}
 }
 
-// Predictions for two devices are two experiments.
+// Predictions for two different devices belong to two experiments of the baseline.
 func TestBaselineOfTwoProfiles(t *testing.T) {
 	a, b := summaries.Ran("1", "ghost", 1000), summaries.Ran("2", "ghost", 2000)
 	a.Source, a.Profile, b.Source, b.Profile = schemas.Predicted, new("a100"), schemas.Predicted, new("h200")
@@ -76,7 +77,8 @@ func TestBaselineOfTwoProfiles(t *testing.T) {
 	}
 }
 
-// The user's settings for the machine distinguish experiments with the same suite key.
+// If runs have the same suite key but different settings of the machine, such as the GPU's memory, they belong to
+// different experiments.
 func TestBaselineOfTwoMemories(t *testing.T) {
 	all := summaries.Ran("1", "ghost", 1000)
 	for i, memory := range []int64{24 << 30, 48 << 30} {
@@ -176,7 +178,8 @@ func TestThresholdsThatAreNone(t *testing.T) {
 	}
 }
 
-// Times, and values computed from times, are not compared with those of another clock.
+// If two runs have step times of different clocks, a check does not compare these times, nor values that are computed
+// from them.
 func TestClocksAreNotCompared(t *testing.T) {
 	before, after := fixture.Slow(fixture.Sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 100),
 		fixture.Slow(fixture.Sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 900)
@@ -192,7 +195,8 @@ func TestClocksAreNotCompared(t *testing.T) {
 	}
 }
 
-// A store may have runs from before and after a change. Only the newest run of an experiment counts, with its repeats.
+// A store may have runs from before and after a change of the code. The newest run of each experiment counts, together
+// with its repeats.
 func TestNewest(t *testing.T) {
 	at := func(name, suite string, minute int, peak int64) analyze.Summary {
 		s := analyze.Summary{Started: time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC), SuiteID: suite,
@@ -218,8 +222,8 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// For an even number of repeats, the gate's time and peak equal the table's: the mean of the middle two times, and
-// the lower of the middle two peaks.
+// For an even number of repeats, the gate has the same time and peak as a table. The time is the mean of the middle two
+// times, and the peak is the lower of the middle two peaks.
 func TestBaselineOfAnEvenNumber(t *testing.T) {
 	v := map[string]any{"method": "vanilla"}
 	runs := []analyze.Summary{summaries.SuiteRun("a", "v", v, 0, 100), summaries.SuiteRun("b", "v", v, 512, 120),
@@ -231,8 +235,8 @@ func TestBaselineOfAnEvenNumber(t *testing.T) {
 	}
 }
 
-// If an agent could no longer record, the peak covers only the part that was recorded. A check of this run does not
-// pass, and no baseline includes it.
+// If the agent stopped recording before the run ended, the peak covers only the recorded part. A check of this run does
+// not pass, and no baseline includes the run.
 func TestSilencedRunIsNotChecked(t *testing.T) {
 	silenced := func(fatal bool) schemas.Tables {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: base / 2})

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
-// BenchmarkCheckOfManyExperiments is a check of 10,000 experiments, each of one run.
+// BenchmarkCheckOfManyExperiments checks 10,000 experiments with one run each.
 func BenchmarkCheckOfManyExperiments(b *testing.B) {
 	runs := make([]analyze.Summary, 10_000)
 	for i := range runs {

@@ -8,14 +8,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Bytes at the peak are divided by category, module and line. Blocks of one place are summed, and slack is
-// separate.
+// PlacesOf divides the bytes at the peak by category, module and line. PlacesOf sums the blocks with the same category,
+// module and line, and counts their slack separately.
 func TestPlacesOfAPeak(t *testing.T) {
 	in := fixture.PeakOf(fixture.Part{Category: schemas.Activations, Bytes: 3000, Module: 3},
 		fixture.Part{Category: schemas.Activations, Bytes: 4000, Module: 3, Slack: 96},
 		fixture.Part{Category: schemas.Activations, Bytes: 500, Module: 2},
 		fixture.Part{Category: schemas.Gradients, Bytes: 1000, Module: 2},
-		fixture.Part{Category: schemas.Noise, Bytes: 1}) // too small
+		fixture.Part{Category: schemas.Noise, Bytes: 1}) // too small for a place
 	in.Lines = []schemas.Line{{Line: 1, File: "train.py", Number: 12, Function: "Block.forward"}}
 	for i := range in.Allocations[:3] {
 		in.Allocations[i].Line = 1
@@ -31,7 +31,8 @@ func TestPlacesOfAPeak(t *testing.T) {
 	}
 }
 
-// A line that moved within its function is the same line. A line whose bytes shrank is no growth.
+// Locate takes a line for the same line if it moved within its function. A line with fewer bytes than in the baseline
+// is no growth.
 func TestLocate(t *testing.T) {
 	at := func(module string, line, bytes int64) schemas.BaselinePlace {
 		return schemas.BaselinePlace{Category: schemas.Activations, Module: module, File: "train.py", Line: line,

@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// If the rules differ, thresholds on categories are not checked, even if the bytes are equal, but the peak's threshold
-// is. For category:* a single row reports this. An unknown version differs from all known versions, and equals only
-// itself.
+// If two runs have categories of different versions of the rules, a check skips thresholds on categories, even if the
+// bytes are equal. The check still applies the threshold on the peak. For category:* a single row reports the skipped
+// thresholds. An unknown version of the rules equals no known version, but equals another unknown version.
 func TestCategoriesOfOtherRules(t *testing.T) {
 	ruled := func(rules int, other int64) []schemas.Tables {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Activations: base, schemas.Other: other})

@@ -6,8 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Times of several runs exceed a threshold only if a rank test finds a difference from the baseline's times. With few
-// runs no test could find one, and the threshold alone decides. For bytes it always decides alone.
+// If an experiment has several runs, its times exceed a threshold only if a rank test finds a difference from the
+// baseline's times. With so few runs that no rank test could find a difference, the threshold alone decides. For bytes
+// the threshold alone decides, too.
 func TestTimesOfSeveralRuns(t *testing.T) {
 	thresholds, err := ParseThresholds([]string{"time=1.05"})
 	if err != nil {

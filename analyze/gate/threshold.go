@@ -15,29 +15,31 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A Threshold is how much of a metric a check accepts: at most Ratio times the baseline's value. For samples and tokens
-// per second, where a lower value is worse, a check accepts at least the baseline's value divided by Ratio.
+// A Threshold limits how much worse a metric may be than in the baseline. A check accepts at most Ratio times the
+// baseline's value. For samples and tokens per second, a lower value is worse. For these two metrics, a check accepts
+// at least the baseline's value divided by Ratio.
 type Threshold struct {
-	Metric     compare.Metric // the metric; for a category or a phase it may be a glob
-	Experiment string         // a glob of experiments' names; empty = all
-	Ratio      *big.Rat       // exact: 1.05 is 21/20, so growth of exactly 5 % passes on every number of bytes
-	Text       string         // the ratio as given
-	// Place is the file's line; "" for the command line, which comes before all files.
+	Metric     compare.Metric // the metric; the name of its category or phase may be a glob
+	Experiment string         // a glob of experiments' names; empty means all experiments
+	Ratio      *big.Rat       // the exact ratio: 1.05 is 21/20, so growth by exactly 5 % passes for any number of bytes
+	Text       string         // the ratio as the user wrote it
+	// Place is the file and line of the threshold. Place is "" for a threshold of the command line, which takes
+	// precedence over all files.
 	Place string
 }
 
-// DefaultThresholds are the thresholds of a check if neither the command line nor the file gives any.
+// DefaultThresholds are the thresholds of a check if neither the command line nor a configuration file has any.
 var DefaultThresholds = []string{"peak=1.05", "time=1.10"}
 
-// DefaultFloor is the default floor, in bytes, for a metric that the baseline lacks.
+// DefaultFloor is the default floor in bytes. If the baseline lacks a metric, the metric may be at most the floor.
 const DefaultFloor = 1 << 20
 
-// LeastGrowth is by how many bytes a category may grow even if its threshold is exceeded, unless the floor is smaller.
-// The allocator rounds a small block up by less than 512 bytes.
+// LeastGrowth is the number of bytes by which a category may grow although its threshold is exceeded. If the floor is
+// smaller, the floor applies. The allocator rounds a small block up by less than 512 bytes.
 const LeastGrowth = 512
 
-// ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05", "peak@ghost*=1.02". A ratio alone
-// applies to the peak.
+// ParseThresholds parses thresholds such as "peak=1.05", "category:gradients=5%", "category:*=1.05" and
+// "peak@ghost*=1.02". A ratio without a metric applies to the peak.
 func ParseThresholds(list []string) ([]Threshold, error) {
 	var out []Threshold
 	for _, s := range list {
@@ -64,8 +66,8 @@ func ParseThresholds(list []string) ([]Threshold, error) {
 	return out, nil
 }
 
-// Limits returns the thresholds and the floor of a check, the floor in bytes. The command line's thresholds come
-// first, then the file's. If neither gives thresholds, Limits returns [DefaultThresholds].
+// Limits returns the thresholds of a check, and its floor in bytes. The command line's thresholds come first, and then
+// the file's. If neither has thresholds, Limits returns [DefaultThresholds].
 func Limits(list []string, floor string, file *schemas.GateConfig) (thresholds []Threshold, bytes int64, err error) {
 	if len(list) == 0 && len(file.Thresholds) == 0 {
 		list = DefaultThresholds
@@ -119,8 +121,8 @@ func newThreshold(name, experiment, ratio string) (Threshold, error) {
 	return Threshold{Metric: metric, Experiment: experiment, Ratio: r, Text: ratio}, nil
 }
 
-// parseMetric is [compare.ParseMetric] for the metrics that a threshold can limit. parseMetric also accepts a glob in
-// the place of a category.
+// parseMetric parses a metric as [compare.ParseMetric] does, but accepts only metrics that a threshold can limit.
+// parseMetric also accepts a glob instead of a category's name.
 func parseMetric(s string) (compare.Metric, error) {
 	name, of, _ := strings.Cut(s, ":")
 	if name == compare.MetricCategory && isGlob(of) {
@@ -132,18 +134,17 @@ func parseMetric(s string) (compare.Metric, error) {
 	}
 	metric, err := compare.ParseMetric(s)
 	if err == nil && metric.Name == compare.MetricPhase {
-		// A baseline has no times of phases: in small phases, the spread of times is larger than any sensible
-		// threshold.
+		// A baseline has no times of phases. The times of small phases spread more than any sensible threshold allows.
 		err = fmt.Errorf("a phase is held to its memory, phase-peak:%s, not to its time", metric.Of)
 	}
 	return metric, err
 }
 
-// mostRatio is the smallest ratio that is surely a mistake: peak=5 is meant as a growth of 5 %. A larger ratio can be
-// given in per cent.
+// mostRatio is the smallest ratio that is refused as a mistake: peak=5 is surely meant as a growth of 5 %. A larger
+// growth can be given in per cent.
 const mostRatio = 3
 
-// percentOver returns by how many per cent a ratio exceeds 1.
+// percentOver returns the per cent by which a ratio exceeds 1.
 func percentOver(r *big.Rat) string {
 	over := new(big.Rat).Sub(r, big.NewRat(1, 1))
 	return strings.TrimSuffix(strings.TrimRight(over.Mul(over, big.NewRat(100, 1)).FloatString(2), "0"), ".")
@@ -151,8 +152,8 @@ func percentOver(r *big.Rat) string {
 
 // CheckNames returns an error if a threshold names a phase or an experiment that neither the baseline nor the runs
 // have. A mistyped name would match nothing, and the check would pass. If neither the baseline nor the runs have
-// phases, CheckNames accepts any phase. A file's threshold may name experiments that neither has, since a check may
-// leave some out.
+// phases, CheckNames accepts any phase. A configuration file's threshold may name experiments that neither has, since a
+// check may leave out some experiments.
 func CheckNames(thresholds []Threshold, baseline schemas.Baseline, runs []analyze.Summary) error {
 	phases, experiments := map[string]bool{}, map[string]bool{}
 	for _, list := range [][]schemas.BaselineExperiment{baseline.Experiments, BaselineOf(runs, "").Experiments} {
@@ -180,7 +181,7 @@ func CheckNames(thresholds []Threshold, baseline schemas.Baseline, runs []analyz
 	return nil
 }
 
-// String is the threshold as a command line gives it.
+// String returns the threshold in the form that a command line has.
 func (t *Threshold) String() string {
 	if t.Experiment == "" {
 		return t.Metric.String() + "=" + t.Text
@@ -188,7 +189,7 @@ func (t *Threshold) String() string {
 	return t.Metric.String() + "@" + t.Experiment + "=" + t.Text
 }
 
-// parseRatio reads "1.05" or "5%" exactly.
+// parseRatio parses a ratio such as "1.05" or "5%" exactly.
 func parseRatio(s string) (*big.Rat, bool) {
 	digits, percent := strings.CutSuffix(s, "%")
 	r, ok := units.ParseDecimal(digits)
@@ -199,12 +200,12 @@ func parseRatio(s string) (*big.Rat, bool) {
 	return r, ok
 }
 
-// exceeded reports whether current is worse than the threshold allows. If the baseline's value is 0, so that a
-// ratio means nothing, current may be at most floor.
+// exceeded reports whether current is worse than the threshold allows. If the baseline's value is 0 bytes, a ratio
+// means nothing. In this case, current may be at most floor.
 func (t *Threshold) exceeded(baseline, current float64, floor int64) bool {
 	b, c := new(big.Rat).SetFloat64(baseline), new(big.Rat).SetFloat64(current)
 	switch {
-	case b == nil || c == nil: // not finite: nothing measures that
+	case b == nil || c == nil: // a value that is not finite is no measurement
 		return true
 	case t.Metric.More():
 		return c.Mul(c, t.Ratio).Cmp(b) < 0
@@ -216,8 +217,8 @@ func (t *Threshold) exceeded(baseline, current float64, floor int64) bool {
 	return c.Cmp(b.Mul(b, t.Ratio)) > 0
 }
 
-// openOf returns by how much a bounded metric may be larger than its lower bound. The unknown part of a peak is slack
-// of blocks from before recording.
+// openOf returns by how many bytes a bounded metric may be larger than its lower bound. The unknown part of a peak is
+// the slack of blocks from before recording.
 func openOf(m compare.Metric, e *schemas.BaselineExperiment) float64 {
 	bytes := m.Name == compare.MetricPeak || m.Name == compare.MetricPhasePeak ||
 		m == (compare.Metric{Name: compare.MetricCategory, Of: schemas.Slack})
@@ -227,7 +228,7 @@ func openOf(m compare.Metric, e *schemas.BaselineExperiment) float64 {
 	return float64(*e.PeakHighBytes - *e.PeakBytes)
 }
 
-// valueOf returns the metric of a reduced experiment, or nil if the experiment has no such value.
+// valueOf returns a metric's value in a reduced experiment. valueOf returns nil if the experiment has no such value.
 func valueOf(m compare.Metric, e *schemas.BaselineExperiment) *float64 {
 	switch m.Name {
 	case compare.MetricPeak:

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// If several thresholds are on the same metric, the same one of them applies in any order.
+// If several thresholds are on the same metric, one of them takes precedence, whatever their order.
 func TestWhichThresholdCounts(t *testing.T) {
 	file := func(experiment, metric, ratio string) schemas.ConfigThreshold {
 		return schemas.ConfigThreshold{Experiment: experiment, Metric: metric,
@@ -62,8 +62,8 @@ func TestWhichThresholdCounts(t *testing.T) {
 	}
 }
 
-// A category may grow by the slack of a few more blocks, even if its threshold allows less. The peak has a separate
-// threshold.
+// A category may grow by the slack of a few more blocks, even if its threshold allows less. The threshold of the peak
+// has no such allowance.
 func TestSmallGrowthOfACategoryPasses(t *testing.T) {
 	list, err := ParseThresholds([]string{"category:*=5%", "peak=5%"})
 	if err != nil {
@@ -103,7 +103,7 @@ func TestGlobs(t *testing.T) {
 	}
 }
 
-// Mistakes in a file are reported with their lines.
+// If a configuration file has a wrong threshold, the error begins with the file and the line.
 func TestMistakesInAFilesThresholds(t *testing.T) {
 	at := schemas.ConfigValue{Text: "0.5", Place: "dpsight.yaml:4"}
 	for _, c := range []schemas.GateConfig{{Floor: schemas.ConfigValue{Text: "much", Place: at.Place}},

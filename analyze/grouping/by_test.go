@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// crossings returns all dimensions, alone and in pairs.
+// crossings returns each dimension alone, and all pairs of dimensions.
 func crossings() (all [][]Dimension) {
 	for _, a := range Dimensions {
 		all = append(all, []Dimension{a})
@@ -29,7 +29,8 @@ func crossings() (all [][]Dimension) {
 	return all
 }
 
-// checkBy compares a breakdown by dimensions with the plain breakdown of the same moment.
+// checkBy compares a breakdown by dimensions with the plain breakdown of the same moment. checkBy returns the
+// differences.
 func checkBy(plain *memory.DeviceBreakdown, d *DeviceBy, by By) (wrong []string) {
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	sum := func(rows []ByRow) (bytes, tagged, phaseOnly, unknown int64) {
@@ -43,7 +44,8 @@ func checkBy(plain *memory.DeviceBreakdown, d *DeviceBy, by By) (wrong []string)
 				fail("%+v", r)
 			}
 		}
-		if by.Top > 0 && len(rows) > by.Top+1+len(aside) { // others, and values that are unknown or absent
+		// more rows are for the others, and for values that are unknown or absent
+		if by.Top > 0 && len(rows) > by.Top+1+len(aside) {
 			fail("%d rows, and at most %d are asked for", len(rows), by.Top)
 		}
 		return bytes, tagged, phaseOnly, unknown
@@ -85,7 +87,8 @@ func checkBy(plain *memory.DeviceBreakdown, d *DeviceBy, by By) (wrong []string)
 	return wrong
 }
 
-// plainAt returns a breakdown without the categories' maxima, which would take a sweep over the whole run.
+// plainAt returns a breakdown without the maxima of the categories. Computing the maxima would need a sweep over the
+// whole run.
 func plainAt(l *memory.Ledger, seq int64) memory.DeviceBreakdown {
 	d := memory.DeviceBreakdown{At: memory.Moment{Event: seq},
 		Categories: make([]memory.CategoryBytes, memory.NCategories)}
@@ -101,7 +104,7 @@ func plainAt(l *memory.Ledger, seq int64) memory.DeviceBreakdown {
 	return d
 }
 
-// withDetail gives random blocks births, and random owners names and modules.
+// withDetail gives births to random blocks, and gives names and modules to random owners.
 func withDetail(r *rand.Rand, in *schemas.Tables) {
 	paths := []string{"", "blocks", "blocks.0", "blocks.0.q", "blocks.1", "blocks.1.q", "head"}
 	for i, p := range paths {
@@ -142,7 +145,8 @@ func TestRowsSumToAllocated(t *testing.T) {
 	}
 }
 
-// At the end of every phase of the recordings, the rows sum to the allocated bytes that the replay finds.
+// At the end of every phase of the recordings in the repository, the rows sum to the allocated bytes that the replay
+// finds.
 func TestRowsOfRecordings(t *testing.T) {
 	runs, damaged, err := store.Open(filepath.Join("..", "..", "examples", "headline")).Runs()
 	if err != nil || len(damaged) > 0 || len(runs) == 0 {
@@ -178,7 +182,7 @@ func TestRowsOfRecordings(t *testing.T) {
 					t.Errorf("%s, event %d, %+v: %s", r.Manifest.Name, f.EndSeq, by, w)
 				}
 			}
-			// The peak must be known by module, or the test proves nothing.
+			// If the modules were unknown at the peak, the test would prove nothing.
 			f, err := memory.FindMoment(&in, p, memory.At{})
 			if err != nil {
 				t.Fatal(err)
@@ -196,12 +200,12 @@ func TestRowsOfRecordings(t *testing.T) {
 	}
 }
 
-// A workspace that torch keeps is not charged to the module that happened to run first. A workspace for a single call
-// is charged to the module that is called.
+// If torch keeps a workspace, no module owns it, not even the module that happened to run first. If torch allocates a
+// workspace for a single call, the called module owns it.
 func TestWorkspacesAreShared(t *testing.T) {
 	in := fixture.Hooked()
 	in.Modules = []schemas.Module{{ID: 1, Path: "blocks.0.q", Class: "Linear", Role: "attention"}}
-	// 1000 B in a block of 1024
+	// The workspace requests 1,000 bytes and gets a block of 1,024.
 	in.Owners[0] = schemas.Owner{AllocID: 1, Category: schemas.Workspace, BeginSeq: 1, Evidence: schemas.Lifetime,
 		Module: 1}
 	for i := range in.Allocations {
@@ -215,7 +219,7 @@ func TestWorkspacesAreShared(t *testing.T) {
 		in.Allocations[0].FreeRequestedSeq, in.Owners[0].Evidence = c.freed, c.evidence
 		at := int64(4)
 		if c.freed == 2 {
-			at = 1 // while the call runs
+			at = 1 // while the call with this workspace runs
 		}
 		for _, d := range []Dimension{DimensionModule, DimensionClass, DimensionRole} {
 			run, err := BreakdownBy(in, memory.At{Event: &at}, By{Dimensions: []Dimension{d}, Top: 1})
@@ -239,7 +243,8 @@ func TestWorkspacesAreShared(t *testing.T) {
 	}
 }
 
-// Blocks of other categories than activations have no op. This value counts as known.
+// A block has an op only if its category is activations. Any other block has the value "not an activation", which does
+// not count as unknown.
 func TestOpsOfWhatHasNone(t *testing.T) {
 	in := fixture.Hooked()
 	in.Owners[1].Name = "GeluBackward0"
@@ -270,7 +275,7 @@ func TestModuleOfBlock(t *testing.T) {
 		what   string
 		birth  int64
 		owners []schemas.Owner
-		want   int64 // 0 = not known
+		want   int64 // 0 is unknown
 		how    func(*memory.ModuleBytes) int64
 	}{
 		{"the owner's own", 2, []schemas.Owner{owner(schemas.Activations, "MulBackward0", 3)}, 3,
@@ -351,9 +356,9 @@ func TestKeys(t *testing.T) {
 			"GeluBackward0"},
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "TiledNormBackward"},
 			"TiledNormBackward"},
-		// a tag of the script's own
+		// The script itself tagged this block.
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, ""},
-		// a parameter's name
+		// This name is a parameter's name, though it looks like a node's.
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Parameters, Name: "net.Backward0"},
 			NotAnActivation},
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.ForwardTemporaries, Evidence: schemas.Lifetime},
@@ -371,7 +376,7 @@ func TestKeys(t *testing.T) {
 			"blocks.4.attn.q AddmmBackward0"},
 		{DimensionName, By{Fold: true}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "AddmmBackward0"},
 			"blocks.*.attn.q AddmmBackward0"},
-		// a tag of the script's own
+		// The script itself tagged this block.
 		{DimensionName, By{}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, "cache"},
 		{DimensionName, By{}, block, 1, &schemas.Owner{Category: schemas.Activations}, ""},
 		{DimensionName, By{}, block, 1, nil, ""},
@@ -388,8 +393,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// The last search for holders counts, entries of a list fold into one, and parameters and other state of the model need
-// no holder.
+// If there were several searches for holders, the last one counts. The entries of a list fold into one holder.
+// Parameters and other state of the model have "model and optimizer" as their holder.
 func TestByHolder(t *testing.T) {
 	in := fixture.Hooked()
 	for i := range in.Allocations {

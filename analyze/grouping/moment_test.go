@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The name of a moment's phase stands for the phase's whole family, since a method with two passes has no phase
-// "backward". A run without the moment gives an error.
+// If a user requests a moment by its phase, the phase's name stands for its whole family, since a method with two
+// passes has no phase "backward". If a run lacks the moment, the result is an error.
 func TestMomentOfAFamily(t *testing.T) {
 	in := fixture.Hooked()
 	in.Phases = append(in.Phases[:2:2], schemas.Phase{Phase: schemas.PhaseBackwardNorm, BeginSeq: 4, EndSeq: 5,

@@ -49,7 +49,8 @@ func TestStackText(t *testing.T) {
 	}
 }
 
-// If a stack has no frame of the program, torch's own Python frames name the call, and otherwise C++ frames do.
+// The text of a stack names a frame of the user's program. If a stack has no such frame, the text names torch's own
+// Python frames, and without these C++ frames.
 func TestStackTextWithoutProgram(t *testing.T) {
 	native := []schemas.StackFrame{
 		{Function: "torch::CapturedTraceback::gather(bool, bool, bool)", File: "??", Line: 0},

@@ -10,11 +10,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// growing returns a run whose steps each keep the same number of bytes, in addition to bytes that they free.
+// growing returns a run of n steps. Each step keeps 100 bytes, and also allocates bytes that it frees again.
 func growing(n int) schemas.Tables { return fixture.Growing(0, slices.Repeat([]int64{100}, n)...) }
 
-// evaluating returns a run with evaluation passes in place of steps. The passes lie in the given step, or outside of
-// all steps.
+// evaluating returns a run with n evaluation passes and no training steps. The passes lie in the given step, or outside
+// of all steps.
 func evaluating(n int, step int64) schemas.Tables {
 	in := growing(n)
 	for i, s := range in.Steps {
@@ -28,7 +28,7 @@ func evaluating(n int, step int64) schemas.Tables {
 	return in
 }
 
-// bare returns a run with neither steps nor passes: only the lines of a loop show its structure.
+// bare returns a run without steps and passes. Only the lines of code show that the run has a loop.
 func bare(n int) schemas.Tables {
 	in := growing(n)
 	in.Steps = nil
@@ -45,7 +45,7 @@ func bare(n int) schemas.Tables {
 	return in
 }
 
-// freed changes a run so that the blocks that its passes kept are freed after the last pass.
+// freed changes a run so that, after the last pass, it frees the blocks that its passes kept.
 func freed(in schemas.Tables) schemas.Tables {
 	seq := in.Report.Devices[0].Events
 	for i := range in.Allocations {
@@ -58,13 +58,13 @@ func freed(in schemas.Tables) schemas.Tables {
 	return in
 }
 
-// both returns a run that also has the phases and steps of another run.
+// both returns the run in with the phases and steps of the run other.
 func both(in, other schemas.Tables) schemas.Tables {
 	in.Phases, in.Steps = other.Phases, other.Steps
 	return in
 }
 
-// of returns the growth of a run.
+// of returns the growth that a run has at its peak.
 func of(in schemas.Tables) *Growth {
 	v := in.Report.Devices[0]
 	return Of(&in, identity.Place{}, memory.NewLedger(&in, identity.Place{}), memory.Moment{Event: v.PeakSeq},
@@ -76,10 +76,10 @@ func TestUnits(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		in   schemas.Tables
-		want Growth // without its trend
+		want Growth // the trend is compared separately
 		from int64
 		to   int64
-		each float64 // 0: none is found
+		each float64 // 0 if no growth is found
 	}{
 		{"steps", growing(12), Growth{Unit: Step}, 0, 11, 100},
 		{"passes outside of steps", evaluating(12, -1), Growth{Unit: EvaluationPass}, 0, 11, 100},
@@ -103,7 +103,7 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s: %+v", c.what, g)
 		}
 	}
-	// Memory that an evaluation frees again does not matter if the run's peak lies at another moment.
+	// If an evaluation frees its memory again, and the run's peak lies at another moment, the growth does not matter.
 	in := freed(evaluating(12, 3))
 	v := &in.Report.Devices[0]
 	v.PeakSeq, v.PeakAllocatedBytes = 1, 5000
@@ -112,7 +112,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// Steps of warm-up do not count, unless a run has no other steps.
+// Steps of warm-up do not count for the growth, unless a run has no other steps.
 func TestStepsOfWarmup(t *testing.T) {
 	in := fixture.Growing(4, slices.Repeat([]int64{100}, 14)...)
 	if g := of(in); g == nil || g.First.At != 4 || g.Gaps {
@@ -130,12 +130,13 @@ func TestStepsOfWarmup(t *testing.T) {
 	}
 }
 
-// The device is full when the highest of a step, which lies above its lowest, no longer fits.
+// The device is full when the highest moment of a step no longer fits. The growth is computed from the lowest moments
+// of the steps.
 func TestExhaustion(t *testing.T) {
 	in := growing(12)
 	in.Manifest.Phantom = &schemas.Phantom{MemoryBytes: 1_000_000}
 	g := of(in)
-	// The estimate begins at step 11, which begins with 2,100 bytes and holds 600 bytes more at its highest.
+	// The estimate begins at step 11, whose lowest moment has 2,100 bytes and whose highest has 600 bytes more.
 	want := Exhaustion{1_000_000, 11 + 9_973, 11 + 9_973, 11 + 9_973}
 	if g == nil || g.Exhaustion == nil || *g.Exhaustion != want {
 		t.Errorf("%+v", g.Exhaustion)
@@ -160,7 +161,8 @@ func TestExhaustion(t *testing.T) {
 	}
 	in = growing(12)
 	in.Manifest.Source, in.Manifest.GPUs = schemas.Measured, []schemas.GPU{{TotalBytes: 2_000_000}}
-	in.Report.OOMs = []schemas.OOM{{LimitBytes: 1_000_000}} // the script caught it: it has set its own limit
+	// the script caught this failure, so it has set the limit itself
+	in.Report.OOMs = []schemas.OOM{{LimitBytes: 1_000_000}}
 	if g := of(in); g.Exhaustion == nil || *g.Exhaustion != want {
 		t.Errorf("%+v", g.Exhaustion)
 	}

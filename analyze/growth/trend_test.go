@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// seriesOf returns the lows of n steps; held gives the bytes of each step.
+// seriesOf returns the lowest bytes of n steps. held gives the bytes of each step.
 func seriesOf(n int, held func(i int) float64) []Low {
 	out := make([]Low, n)
 	for i := range out {
@@ -17,12 +17,12 @@ func seriesOf(n int, held func(i int) float64) []Low {
 	return out
 }
 
-const level = 1e9 // bytes held at the beginning of each generated series
+const level = 1e9 // bytes at the beginning of each generated series
 
 // within returns a random number between -bytes and bytes.
 func within(r *rand.Rand, bytes float64) float64 { return bytes * (2*r.Float64() - 1) }
 
-// found reports whether a series has a trend that is large enough for a finding.
+// found reports whether a series has a trend, and whether the trend is large enough for a finding.
 func found(lows []Low) bool {
 	peak := int64(0)
 	for _, l := range lows {
@@ -32,9 +32,9 @@ func found(lows []Low) bool {
 	return t != nil && t.matters(peak)
 }
 
-const generated = 100 // series of each kind
+const generated = 100 // number of series of each kind
 
-// A steady rise is found from 0.1 % for each step on.
+// A steady rise by 0.1 % or more in each step is found.
 func TestSteadyGrowthIsFound(t *testing.T) {
 	const each = level / 1000
 	for name, make := range map[string]func(r *rand.Rand) (n int, held func(i int) float64){
@@ -102,9 +102,9 @@ func TestSteadyGrowthIsFound(t *testing.T) {
 	}
 }
 
-// A series that does not rise, that rises unsteadily, or that has stopped rising is no growth.
+// If a series does not rise, rises unsteadily, or has stopped rising, it has no growth.
 func TestWhatDoesNotGrow(t *testing.T) {
-	const little = level / 1e5 // noise of what rises otherwise
+	const little = level / 1e5 // noise in a series that is otherwise constant
 	kinds := map[string]func(r *rand.Rand) (n int, held func(i int) float64){
 		"noise of 1 %": func(r *rand.Rand) (int, func(i int) float64) {
 			return 200, func(int) float64 { return level + within(r, level/100) }
@@ -206,7 +206,7 @@ func TestWhatDoesNotGrow(t *testing.T) {
 	}
 }
 
-// Lows in random order are called growing less often than stated.
+// For series in random order, a growth is found no more often than the probability of error alpha allows.
 func TestFalseAlarmRate(t *testing.T) {
 	for _, n := range []int{8, 9, 12, 20, 50} {
 		const series = 5_000
@@ -223,7 +223,8 @@ func TestFalseAlarmRate(t *testing.T) {
 	}
 }
 
-// The estimated slope is near the true slope of the series, which lies within the bounds.
+// The estimated slope is near the true slope of the series. For at least nine tenths of the series, the true slope lies
+// within the estimate's bounds.
 func TestSlope(t *testing.T) {
 	outside, held := 0, 0
 	for seed := range uint64(generated) {
@@ -244,14 +245,14 @@ func TestSlope(t *testing.T) {
 	if x.Slope != 1000 || x.SlopeLow != 1000 || x.SlopeHigh != 1000 || x.Tau != 1 || !x.Steady || x.Lows != 20 {
 		t.Errorf("%+v", x)
 	}
-	// A series whose rise slows down is a growth, but not a steady one.
+	// If the rise of a series slows down, the series has a growth, but no steady one.
 	x = trendOf(seriesOf(60, func(i int) float64 { return level * math.Log(float64(i+2)) }), 1)
 	if x == nil || x.Steady {
 		t.Errorf("%+v", x)
 	}
 }
 
-// The probability is the share, among all orders of the same lows, of orders that rise as much.
+// The probability p of a rise is a share of all orders of the same values: the orders that rise at least as much.
 func TestProbabilityIsThatOfAllOrders(t *testing.T) {
 	for n := 2; n <= 7; n++ {
 		var orders func(rest, taken []int64)
@@ -281,7 +282,7 @@ func TestProbabilityIsThatOfAllOrders(t *testing.T) {
 			}
 		}
 	}
-	// With equal lows, tau is the tau-b that scipy.stats.kendalltau returns for 1 2 2 3 4 4 5 6 7.
+	// The values 1 2 2 3 4 4 5 6 7 have ties. With ties, tau is the tau-b of scipy.stats.kendalltau.
 	lows := []float64{1, 2, 2, 3, 4, 4, 5, 6, 7}
 	if tau, p := kendall(seriesOf(len(lows), func(i int) float64 { return lows[i] })); math.Abs(tau-0.9718253) > 1e-6 ||
 		p > 0.001 {

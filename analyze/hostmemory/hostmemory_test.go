@@ -10,8 +10,9 @@ import (
 
 const mib = 1 << 20
 
-// steps returns the tables of n steps with a forward of two stages and an update, with a reading of host memory at each
-// mark. In each forward the process grows by grown bytes, and in each update it page-locks locked bytes.
+// steps returns the tables of n steps. Each step has a forward of two stages and an update, and host memory is read
+// after the forward and after the update. In each forward the process grows by grown bytes, and in each update it
+// page-locks locked bytes.
 func steps(n int, grown, locked int64) schemas.Tables {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "r"}, Report: &schemas.IngestReport{}}
 	resident, pinned, k := int64(100*mib), int64(0), int64(1)
@@ -25,7 +26,7 @@ func steps(n int, grown, locked int64) schemas.Tables {
 	}
 	for i := range int64(n) {
 		phase(i, "forward", 3)
-		phase(i, "forward", 2) // its second stage is read at its end alone
+		phase(i, "forward", 2) // host memory is read only at the end of this second stage
 		resident += grown
 		read()
 		phase(i, "optimizer", 1)
@@ -59,11 +60,12 @@ func TestGrowthHasItsPhase(t *testing.T) {
 	}
 }
 
-// Growth that belongs to no single phase counts as unknown. All parts together sum to the growth.
+// If memory grows between two readings with several phases between them, the growth is of an unknown phase. The growth
+// of all phases and the unknown growth sum to the whole growth.
 func TestUnknownGrowth(t *testing.T) {
 	in := steps(4, mib, 0)
 	last := in.HostMarks[len(in.HostMarks)-1]
-	for i, name := range []string{"forward", "backward"} { // a step that is read at its end alone
+	for i, name := range []string{"forward", "backward"} { // host memory is read only at the end of this step
 		in.Phases = append(in.Phases, schemas.Phase{Step: 4, Phase: name, BeginK: last.K + int64(i),
 			EndK: last.K + int64(i) + 1})
 	}
@@ -84,7 +86,7 @@ func TestUnknownGrowth(t *testing.T) {
 	}
 }
 
-// Memory that is allocated and freed again, or allocated only once, is no trend.
+// If memory is allocated and freed again, or allocated only once, it has no trend.
 func TestNoTrend(t *testing.T) {
 	in := steps(40, 0, 0)
 	for i := range in.HostMarks {

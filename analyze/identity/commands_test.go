@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// If a run has a suite's key or is a built-in experiment, the words of its command do not distinguish it, since another
-// version of dpsight may write other words.
+// If a run has a suite's key or is a built-in experiment, its command's arguments do not distinguish it from other
+// runs, since another version of dpsight may write other arguments.
 func TestCommandsThatTellNothing(t *testing.T) {
 	for _, m := range []*schemas.Manifest{
 		{Command: []string{"python3", "-m", "dpsight_experiments", "--method", "ghost"}},

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A predicted run's badge has the profile and the confidence.
+// The badge of a predicted run names the device's profile and the confidence.
 func TestMarkSaysConfidence(t *testing.T) {
 	said := &schemas.Confidence{Level: schemas.Indicative, Reasons: []string{"said then"}}
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "p", Source: schemas.Predicted, Profile: new("h200")},

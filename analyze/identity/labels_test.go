@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The labels of runs with the same name have the parameters that differ, else the start time, else the id.
+// If runs have the same name, their labels add the parameters that differ. Without such parameters, labels add the
+// start time, and otherwise the run id.
 func TestLabelsTellByParameters(t *testing.T) {
 	at := func(sec int) time.Time { return time.Date(2026, 11, 21, 10, 0, sec, 0, time.UTC) }
 	for _, c := range []struct {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Runs are grouped by the version of the rules that made their categories. A run without categories is in no group, and
-// an unknown version counts as different.
+// Runs are grouped by the version of the rules that determined their categories. A run without categories is in no
+// group. An unknown version forms a group of its own.
 func TestRulesApart(t *testing.T) {
 	of := func(rules ...*int) (ids []*Identity) {
 		for _, r := range rules {

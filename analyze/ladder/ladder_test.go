@@ -10,28 +10,29 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// card is a GPU of the test. The test sets its memory outside torch, and its reserved memory follows the events of its
-// ranks.
+// card describes a GPU of the test. The test chooses how much memory is in use outside torch. The reserved memory
+// follows from the events of the ranks.
 type card struct {
 	uuid                   string
 	index                  int32
 	other, driver, context int64
-	reserve                int64 // the driver's
+	reserve                int64 // memory that the driver reserves for itself
 	processes              int32
 	api                    int32
-	charged                bool // NVML says what processes hold
+	charged                bool // NVML shows how much memory each process has
 }
 
 const tick = 10_000_000
 
-// simulate returns a run of several ranks on the second of two GPUs, with random events, and with samples of both GPUs.
+// simulate returns a run of several ranks on the second of two GPUs. The run has random events, and samples of both
+// GPUs.
 func simulate(r *rand.Rand, c card, ranks int) schemas.Tables {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured,
 		GPUs: []schemas.GPU{{Index: 0, Name: "first", UUID: "GPU-A"}, {Index: int(c.index), Name: "second",
 			UUID: c.uuid, TotalBytes: 1 << 40}}}, Report: &schemas.IngestReport{}}
 	const start = int64(1_795_000_000_000_000_000)
 	type stamp struct{ ns, bytes int64 }
-	var growth []stamp // of reserved, of all ranks
+	var growth []stamp // changes of the reserved bytes of all ranks
 	end := int64(0)
 	for rank := range int32(ranks) {
 		in.Processes = append(in.Processes, schemas.Process{Rank: rank, Device: rank, UUID: c.uuid})
@@ -48,7 +49,7 @@ func simulate(r *rand.Rand, c card, ranks int) schemas.Tables {
 				if action == schemas.ActionSegmentFree {
 					size = -size
 				}
-				// NVML counts a segment before cudaMalloc returns.
+				// NVML counts a new segment shortly before cudaMalloc returns.
 				growth = append(growth, stamp{now - r.Int64N(40_000_000), size})
 			}
 		}
@@ -65,7 +66,7 @@ func simulate(r *rand.Rand, c card, ranks int) schemas.Tables {
 					event(schemas.ActionFreeCompleted, a.RequestedBytes)
 					a.FreeCompletedSeq = seq
 				} else {
-					pending += a.BlockBytes // a stream still uses it, to the end
+					pending += a.BlockBytes // a stream uses the block until the run ends
 				}
 				alive = slices.Delete(alive, k, k+1)
 				continue
@@ -122,7 +123,8 @@ func simulate(r *rand.Rand, c card, ranks int) schemas.Tables {
 	return in
 }
 
-// checkRungs checks that every rung with parts is the sum of its parts. It returns the rungs by name.
+// checkRungs checks that every rung with parts is the sum of its parts. checkRungs returns the bytes of each rung by
+// the rung's name.
 func checkRungs(t *testing.T, m *Moment) map[string]int64 {
 	t.Helper()
 	bytes, sums := map[string]int64{}, map[string]int64{}
@@ -150,8 +152,7 @@ func checkRungs(t *testing.T, m *Moment) map[string]int64 {
 	return bytes
 }
 
-// On each GPU all rungs are the exact sums of their parts, and the memory outside torch is the amount that the test put
-// there.
+// On each GPU every rung is the exact sum of its parts. The memory outside torch is the amount that the test chose.
 func TestLadderRungsSum(t *testing.T) {
 	for seed := range uint64(120) {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -177,7 +178,8 @@ func TestLadderRungsSum(t *testing.T) {
 			driver = "driver_reserve+driver"
 		}
 		switch {
-		case c.processes > 0 || !c.charged: // a list without our own process does not show others either
+		// if NVML does not list the recorded process, it does not list other processes either
+		case c.processes > 0 || !c.charged:
 			driver = "other_processes+" + driver
 		}
 		if !c.charged {
@@ -220,8 +222,8 @@ func TestLadderRungsSum(t *testing.T) {
 	}
 }
 
-// torch keeps what it reserves, so a device's peak lasts for many samples. The sample with the most allocated
-// represents the peak.
+// torch keeps the memory that it reserved, so the highest memory of a device lasts for many samples. The peak of the
+// device is the sample among these with the most allocated bytes.
 func TestLadderOfAPlateau(t *testing.T) {
 	for seed := range uint64(40) {
 		in := simulate(rand.New(rand.NewPCG(seed, 11)), card{uuid: "GPU-B", index: 1, driver: 9 << 20,
@@ -251,7 +253,7 @@ func TestLadderOfAPlateau(t *testing.T) {
 	}
 }
 
-// A block that a stream still uses is neither allocated nor free.
+// If a stream still uses a block, the block counts neither as allocated nor as free.
 func TestLadderPendingFree(t *testing.T) {
 	in := simulate(rand.New(rand.NewPCG(4, 4)), card{uuid: "GPU-B", index: 1, context: 1 << 20, api: 2, charged: true},
 		1)
@@ -271,7 +273,7 @@ func TestLadderPendingFree(t *testing.T) {
 	}
 }
 
-// Unknown values are null, with a reason.
+// If a value of the ladder is unknown, it is null, and a remark gives the reason.
 func TestLadderOfWhatIsNotKnown(t *testing.T) {
 	base := func() schemas.Tables {
 		return simulate(rand.New(rand.NewPCG(7, 7)), card{uuid: "GPU-B", index: 1, context: 1 << 20, api: 2,
@@ -325,8 +327,8 @@ func TestLadderOfWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// In steps without events, the ladder uses torch's counters, if they are unambiguous. Otherwise it does not separate
-// torch's memory from the rest.
+// For steps without events, the ladder uses torch's counters at the ends of the step, if they leave only one possible
+// value. Otherwise it does not separate torch's memory from the rest.
 func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 	bare := func(reservedEnd int64, used func(ns int64) int64) schemas.Tables {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured,
@@ -366,7 +368,8 @@ func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 		b["pending_free+cached"] != 2500 || *grown.TimeNS < 97*tick {
 		t.Errorf("a plateau that lasts to the step's end: %v at %d", b, *grown.TimeNS)
 	}
-	// a segment came and went between the counter and the sample, or the sample and the counter
+	// The device's memory rises between the counter and the sample. The cause may be a segment that torch reserved and
+	// released in this time.
 	for _, at := range []int64{1, 99} {
 		early := of(bare(3000, func(ns int64) int64 {
 			if ns == at*tick {
@@ -391,7 +394,8 @@ func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 	}
 }
 
-// plainBreakdown returns a breakdown without the categories' maxima, which would take a sweep over the whole run.
+// plainBreakdown returns a breakdown without the maxima of the categories. Computing the maxima would need a sweep over
+// the whole run.
 func plainBreakdown(l *memory.Ledger, seq int64) memory.DeviceBreakdown {
 	d := memory.DeviceBreakdown{At: memory.Moment{Event: seq},
 		Categories: make([]memory.CategoryBytes, memory.NCategories)}

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The breakdown of a moment in a step without tags says where its categories come from, and which moment to look at
-// instead.
+// If a moment lies in a step without tags, its breakdown says where the categories come from, and names a moment with
+// tags to look at instead.
 func TestBareStepsSayWhereTheirCategoriesComeFrom(t *testing.T) {
 	for _, c := range []struct {
 		step *schemas.BareStep
@@ -28,7 +28,7 @@ func TestBareStepsSayWhereTheirCategoriesComeFrom(t *testing.T) {
 		v.InstrumentedPeakSeq = nil
 		in.Steps[0].Instrumented = false
 		in.Steps = append(in.Steps, schemas.Step{Step: 1, Recorded: true, Instrumented: true, BeginSeq: 6, EndSeq: 6})
-		in.Owners[len(in.Owners)-1].Evidence = schemas.ByPhase // 512 of 4,096 bytes
+		in.Owners[len(in.Owners)-1].Evidence = schemas.ByPhase // the evidence of 512 of the 4,096 bytes
 		if c.step != nil {
 			v.BareSteps = []schemas.BareStep{*c.step}
 		}
@@ -57,7 +57,7 @@ func TestBareStepsSayWhereTheirCategoriesComeFrom(t *testing.T) {
 	}
 }
 
-// A moment's text is the text with which a user requests it.
+// At.String returns the text with which a user requests the moment.
 func TestMomentsAreNamedAsTheyAreRead(t *testing.T) {
 	for _, name := range []string{"peak", "oom", "oom=2", "event=7", "step=3", "phase=forward", "step=0,phase=backward"} {
 		if at, err := ParseAt(name); err != nil || at.String() != name {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// For any owners, the categories sum to the allocator's own bytes at every event. The sweep over changes gives the same
-// bytes as a separate count, and no category exceeds its stated maximum.
+// At every event, the categories sum to the allocator's own bytes, for any owners. A sweep over the changes gives the
+// same bytes as a separate count at each event, and no category exceeds its stated maximum.
 func TestCategoriesSumToAllocatedAtEveryEvent(t *testing.T) {
 	for seed := range uint64(150) {
 		in, allocated := fixture.RandomRun(rand.New(rand.NewPCG(seed, 1)))
@@ -128,7 +128,7 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// Phases before the first step and after the last step have a step number for which there is no step.
+// Phases before the first step and after the last step have step numbers, but no step has these numbers.
 func TestStepsThatThereAre(t *testing.T) {
 	in := fixture.Hooked()
 	in.Phases = append(in.Phases, schemas.Phase{Step: 1, Phase: schemas.PhaseBetween, BeginSeq: 6, EndSeq: 6})
@@ -148,8 +148,8 @@ func TestStepsThatThereAre(t *testing.T) {
 	}
 }
 
-// A phase that only frees has its highest moment at its beginning, in the state that the phase before left. The moment
-// still has the requested phase.
+// If a phase only frees memory, its highest moment is its beginning, with the memory that the previous phase left. The
+// moment still names the phase that the user requested.
 func TestMomentIsOfThePhaseAskedFor(t *testing.T) {
 	in := fixture.Hooked()
 	in.Phases[2].PeakSeq, in.Phases[2].PeakBytes = 4, new(int64(4096))

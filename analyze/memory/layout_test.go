@@ -11,19 +11,19 @@ import (
 
 func TestLayoutTellsGapsFromIdleSegments(t *testing.T) {
 	in := fixture.Pieces(3, 1, 4*64<<20)
-	in.Allocations[1].BlockBytes = 16 << 20 // less than its segment
+	in.Allocations[1].BlockBytes = 16 << 20 // the block is smaller than its segment
 	p := identity.Place{}
 	lay := LayoutAt(&in, p, NewLedger(&in, p), in.Report.Devices[0].Events)
 	if lay == nil || lay.Idle != 64<<20 || lay.Gaps != 48<<20 || lay.Largest != 64<<20 ||
 		lay.Reserved != lay.allocated+lay.Free() {
 		t.Errorf("%+v", lay)
 	}
-	in.Allocations[0].FreeCompletedSeq = 0 // freed by the program, still used by a stream
+	in.Allocations[0].FreeCompletedSeq = 0 // the program freed this block, and a stream still uses it
 	if lay = LayoutAt(&in, p, NewLedger(&in, p), in.Report.Devices[0].Events); lay == nil || lay.pending != 64<<20 ||
 		lay.Idle != 0 {
 		t.Errorf("%+v", lay)
 	}
-	in.Events = in.Events[1:] // a block that lies in no known segment
+	in.Events = in.Events[1:] // the first block now lies in no known segment
 	if lay = LayoutAt(&in, p, NewLedger(&in, p), in.Report.Devices[0].Events); lay != nil {
 		t.Errorf("%+v", lay)
 	}
@@ -39,10 +39,10 @@ func TestLayoutTellsGapsFromIdleSegments(t *testing.T) {
 	}
 }
 
-// After a gap, the segments come from the list with which the window opened, and from later events.
+// After a gap, the segments come from the list with which the window opened. Later events of the window change them.
 func TestSegmentsAfterGap(t *testing.T) {
 	in, p := fixture.Windowed(), identity.Place{}
-	later := in.Segments[3] // with which another window opens
+	later := in.Segments[3] // a further window opens with this list
 	later.Seq, later.SegmentAddress, later.Address = 9, 12000, 12000
 	in.Segments = append(in.Segments, later)
 	if got := segmentsAt(&in, p, 5); !slices.Equal(got, []extent{{0, 2000}, {4000, 4300}, {7300, 8600}}) {
@@ -61,7 +61,7 @@ func TestSegmentsAfterGap(t *testing.T) {
 	}
 }
 
-// A zero_grad in a time without events must not count as beginning at event 0.
+// If a zero_grad lies in a time without events, it must not count as beginning at event 0.
 func TestZeroGradBetweenWindows(t *testing.T) {
 	in := fixture.Windowed()
 	for i := range in.Phases {

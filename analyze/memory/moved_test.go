@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Differences are listed device by device. Equal values are left out, and so is a device that only one breakdown
-// has.
+// Moved compares two breakdowns device by device. Moved leaves out equal values, and devices that only one of the
+// breakdowns has.
 func TestMoved(t *testing.T) {
 	device := func(rank int32, allocated, activations, other int64) DeviceBreakdown {
 		return DeviceBreakdown{Device: "cuda:0", Rank: rank, AllocatedBytes: allocated, Categories: []CategoryBytes{

@@ -7,7 +7,8 @@ import (
 
 func TestTopAndRest(t *testing.T) {
 	list := []int{5, 4, 3, 2}
-	for n, want := range map[int]int{0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 9: 4} { // how many are first
+	// the number of values that are shown and not summed up
+	for n, want := range map[int]int{0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 9: 4} {
 		first, left := TopAndRest(list, n)
 		if len(first) != want || !slices.Equal(slices.Concat(first, left), list) {
 			t.Errorf("%d: %v and %v", n, first, left)

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// dpsight says that a run has no failed request only if failed requests were recorded.
+// dpsight says that a run has no failed request only if the recording would show failed requests.
 func TestNoFailureIsSaidOfWhatNobodySaw(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*schemas.Tables)
@@ -39,7 +39,8 @@ func TestNoFailureIsSaidOfWhatNobodySaw(t *testing.T) {
 	}
 }
 
-// A trace shows neither whether the script went on after a failed request, nor which limit the request hit.
+// An imported trace shows neither whether the script continued after a failed request, nor which limit the request
+// exceeded.
 func TestFailureOfATrace(t *testing.T) {
 	in := fixture.Hooked()
 	in.Report.OOMs = []schemas.OOM{{Seq: 4, RequestedBytes: 64 << 20, DeviceFreeBytes: 16 << 20, Step: -1,
@@ -51,7 +52,7 @@ func TestFailureOfATrace(t *testing.T) {
 	}
 }
 
-// If dpsight knows no event of a trace, it does not claim that the program allocated nothing.
+// If dpsight does not know the actions of a trace's events, it does not claim that the program allocated nothing.
 func TestEventsThatNobodyKnows(t *testing.T) {
 	const why = "this dpsight does not know the actions of 3 of 4 events"
 	const want = "run r has no allocator events: none that could be counted: " + why

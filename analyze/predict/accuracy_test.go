@@ -53,7 +53,8 @@ func TestAccuracy(t *testing.T) {
 		!slices.Equal(doc.Unlike, []Unlike{{UnlikeGPU, "Tesla T4", "NVIDIA H200", "low"}}) {
 		t.Errorf("unpredicted %q, unmeasured %q, unlike %+v", doc.Unpredicted, doc.Unmeasured, doc.Unlike)
 	}
-	// AccuracyOf with runs that were reduced before gives the same document, including the failed run.
+	// AccuracyOf compares runs that were already reduced to baselines. AccuracyOf gives the same document as Accuracy,
+	// including the failed run.
 	reduced, _ := json.Marshal(AccuracyOf(predicted, gate.BaselineOf(measured, "test"), "predicted.json"))
 	if whole, _ := json.Marshal(doc); string(reduced) != string(whole) {
 		t.Errorf("of reduced runs %s, of the runs %s", reduced, whole)
@@ -78,7 +79,8 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// The document names each experiment for which the prediction was wrong on whether it fits, in either direction.
+// The document of accuracy names each experiment that was predicted to fit and did not, and each that was predicted not
+// to fit and did.
 func TestAccuracyFitting(t *testing.T) {
 	run := func(source, name, status string) analyze.Summary {
 		in := fixture.Sized(name, map[schemas.Category]int64{schemas.Parameters: 1000})
@@ -115,7 +117,7 @@ func TestAccuracyFitting(t *testing.T) {
 	if known := KnownErrorsOf(doc); !slices.Equal(known.Unended, doc.Unended) {
 		t.Errorf("by doubt %v is left out, of all %v", known.Unended, doc.Unended)
 	}
-	// An experiment that ended well in one document and ran out of memory in another is compared as before.
+	// If an experiment ended well in one document and ran out of memory in another, it is still compared.
 	both := gate.BaselineOf(measured, "")
 	both.Experiments = append(both.Experiments, gate.BaselineOf([]analyze.Summary{run(schemas.Measured, "apart", oom)},
 		"").Experiments...)
@@ -124,8 +126,9 @@ func TestAccuracyFitting(t *testing.T) {
 	}
 }
 
-// Figures from two cards, or from two states of the code, have no meaningful median. The runs on the card that the
-// prediction names count, or else the runs of the prediction's code, or else the newest runs.
+// If an experiment was measured on two cards, or with two states of the code, its figures have no common median. In
+// this case, the runs on the prediction's card count. Without such runs, the runs of the prediction's code count, and
+// otherwise the newest runs.
 func TestAccuracyOfTwoOrigins(t *testing.T) {
 	const file = "train.py"
 	code := func(digest string) *schemas.Code {

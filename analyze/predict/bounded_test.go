@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// If the measured or the predicted peak is bounded, there is no error and there are no moved bytes. A peak whose bounds
-// are equal is known to the byte.
+// If the measured or the predicted peak is bounded, the comparison states no error and no moved bytes. If the bounds of
+// a peak are equal, the peak is known to the byte.
 func TestAccuracyOfBoundedPeaks(t *testing.T) {
 	const peak = 4000
 	summary := func(source string, open int64) analyze.Summary {
@@ -22,7 +22,7 @@ func TestAccuracyOfBoundedPeaks(t *testing.T) {
 		return analyze.Summarize(in)
 	}
 	for _, c := range []struct {
-		measured, predicted int64 // open bytes; -1 is an exact recording
+		measured, predicted int64 // unknown bytes of each peak; -1 is an exact recording
 		bounded             bool
 	}{{-1, -1, false}, {0, 0, false}, {100, -1, true}, {-1, 100, true}, {100, 100, true}} {
 		doc := Accuracy(gate.BaselineOf([]analyze.Summary{summary(schemas.Predicted, c.predicted)}, "test"),

@@ -9,21 +9,21 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// probe returns a run of a search that fits, does not fit, or ended in another way (nil).
+// probe returns a run of a search. fits says whether the run fits; nil stands for a run that ended in another way.
 func probe(value int64, fits *bool, peak int64, level string) FitRun {
 	return FitRun{Value: value, Run: PredictionRun{Identity: identity.Identity{RunID: "run", Status: "ok"}, Fits: fits,
 		PeakBytes: &peak, PeakReservedBytes: new(peak + 1),
 		Confidence: &schemas.Confidence{Level: level}}}
 }
 
-// cached returns the probe with the given reserved bytes.
+// cached returns a copy of the probe with the given reserved bytes.
 func cached(r FitRun, reserved int64) FitRun {
 	r.Run.PeakReservedBytes = &reserved
 	return r
 }
 
-// The result has both the largest value that fits and the largest value that leaves the margin. The confidence is the
-// lowest among the runs that decide either.
+// A search for the largest value has two results: the largest value that fits, and the largest value that also leaves
+// the margin free. The confidence of a search is the lowest confidence of the runs that decide these two values.
 func TestFitMargin(t *testing.T) {
 	const memory = 1000
 	run := func(value, spare int64, level string) FitRun {
@@ -54,8 +54,8 @@ func TestFitMargin(t *testing.T) {
 	}
 }
 
-// The default margin is 5 % on a device with which no prediction was compared, and 0 on other devices. A percentage
-// that the user gives applies to both.
+// The default margin is 5 % on a device for which no prediction was compared with a recording, and 0 on other devices.
+// If the user gives a percentage, it applies to both kinds of devices.
 func TestMarginBytes(t *testing.T) {
 	for _, c := range []struct {
 		checked bool
@@ -84,7 +84,7 @@ func TestFit(t *testing.T) {
 		what    string
 		search  FitSearch
 		outcome string
-		largest int64 // 0 = none
+		largest int64 // 0 if no value fits
 		refused int64
 		odd     []Oddity
 		level   string
@@ -144,8 +144,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Above the highest allowed value, no larger value can fit. If the search stopped before any value was known to fit, a
-// larger value may fit.
+// More reports whether a value above the largest tested one may fit. None can if the search tested the highest allowed
+// value. If the search stopped before it knew a value that fits, a larger value may fit.
 func TestFitMore(t *testing.T) {
 	v, yes := Vary{Name: "physical_batch_size", Low: 1, High: 8, Step: 1}, new(true)
 	for _, c := range []struct {
@@ -168,7 +168,7 @@ func TestFitMore(t *testing.T) {
 	}
 }
 
-// A search fails if nothing fits on any device.
+// Nothing reports that no value fits on any device, in all of the searches.
 func TestFitNothing(t *testing.T) {
 	v := Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
 	none, some := FitSearch{Method: "ghost", Runs: []FitRun{probe(1, new(false), 10, schemas.Close)}},
@@ -185,7 +185,7 @@ func TestFitNothing(t *testing.T) {
 	}
 }
 
-// A script that catches a failed request and continues with less does not fit, because its request failed.
+// In a search, a value does not fit if the script catches a failed request and continues with less memory.
 func TestFitThatWasCaught(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 20})
 	in.Report.OOMs = []schemas.OOM{{}, {}, {}}

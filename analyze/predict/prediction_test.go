@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A run whose script catches a failed request and ends well fits: the script tried what fits, or had set itself a
-// limit. In a search the value does not fit if the device had no room.
+// If a script catches a failed request and ends well, its prediction fits. The script may have tried how much fits, or
+// have set a limit itself. In a search, however, the value does not fit, unless the script had set the limit.
 func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -49,7 +49,8 @@ func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	}
 }
 
-// If torch itself recovers from a failed request, as for a workspace, the script does not notice it, and the run fits.
+// If torch itself continues after a failed request, as for a workspace, the script does not notice the failure, and the
+// run fits.
 func TestPredictFitsWithoutWorkspaces(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -65,7 +66,7 @@ func TestPredictFitsWithoutWorkspaces(t *testing.T) {
 	}
 }
 
-// A value that other ranks contribute to does not count as known.
+// If other ranks contribute to a value, the prediction does not treat the value as known.
 func TestPredictListsWhatWasTakenForAllRanks(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source, in.Manifest.Environment = schemas.Predicted, &schemas.Environment{Torch: "2.11.0"}
@@ -83,7 +84,7 @@ func TestPredictListsWhatWasTakenForAllRanks(t *testing.T) {
 	}
 }
 
-// If a process died early, its unknown figures do not count as 0.
+// If no process reported any figures, the prediction does not treat the unknown figures as 0.
 func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,
 		Source: schemas.Predicted},
@@ -94,8 +95,8 @@ func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 	}
 }
 
-// If a script ended well and took no device memory, there is one message about this, whether or not a process left a
-// journal.
+// If a script ended well and used no device memory, the prediction gives one reason for this, whether or not a process
+// left a journal.
 func TestPredictOfNothingTaken(t *testing.T) {
 	for _, c := range []struct {
 		uninjected []string
@@ -117,15 +118,15 @@ func TestPredictOfNothingTaken(t *testing.T) {
 	}
 }
 
-// The run has four ranks on two devices. A rank's spare bytes count the memory that all processes took of the rank's
-// device. If each rank has its own CUDA_VISIBLE_DEVICES, it is unknown which device it used.
+// This run has four ranks on two devices. The spare bytes of a rank are what all processes on the rank's device left
+// free. If each rank has a different CUDA_VISIBLE_DEVICES, the recording does not show which device it used.
 func TestRanksOfSeveralSharedDevices(t *testing.T) {
 	const memory = 1 << 30
 	for _, c := range []struct {
 		what     string
-		ordinals [4]int32 // of the ranks
+		ordinals [4]int32 // the device ordinal of each rank
 		uses     []schemas.DeviceUse
-		spare    [4]int64 // MiB
+		spare    [4]int64 // spare MiB of each rank
 		together bool
 	}{
 		{"two of each", [4]int32{0, 0, 1, 1}, []schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 600 << 20,
@@ -170,7 +171,8 @@ func TestRanksOfSeveralSharedDevices(t *testing.T) {
 	}
 }
 
-// If processes share one device, the figures are those of the device, if known, and the device counts once.
+// If several processes share a device and the device's own figures are known, the prediction uses these. The device
+// then counts once.
 func TestPredictCountsDevices(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -196,8 +198,8 @@ func TestPredictCountsDevices(t *testing.T) {
 		reasonOf(in, confidence.DeviceShared).Count != 2 || reasonOf(in, confidence.RanksTogether) != nil {
 		t.Errorf("%+v", c)
 	}
-	// Over gloo, ranks may share a device; NCCL would refuse it. If a rank has more memory on another device, it makes
-	// its communicator there.
+	// With gloo, ranks may share a device. NCCL would refuse this. If a rank has more memory on another device, the
+	// rank's NCCL communicator is there.
 	in.Report.Prediction.Notes = []string{"NCCL: peers are copies of this rank"}
 	if r := reasonOf(in, confidence.RanksTogether); r == nil || r.Ranks != [2]int32{0, 1} || r.Device != 0 {
 		t.Errorf("%+v", r)
@@ -209,7 +211,7 @@ func TestPredictCountsDevices(t *testing.T) {
 	}
 }
 
-// reasonOf returns the reason of a kind for the level of a prediction, nil if there is none.
+// reasonOf returns the prediction's reason of the given kind, or nil if it has no such reason.
 func reasonOf(in schemas.Tables, kind confidence.Kind) *confidence.Reason {
 	reasons := confidence.Assess(in.Manifest, in.Report).Reasons
 	for i := range reasons {
@@ -220,7 +222,7 @@ func reasonOf(in schemas.Tables, kind confidence.Kind) *confidence.Reason {
 	return nil
 }
 
-// The memory that a run needed after its recording failed is unknown.
+// If a run's recording failed, the memory that the run needed afterwards is unknown.
 func TestPredictDoesNotKnowWhatWasNotRecorded(t *testing.T) {
 	for _, fatal := range []bool{false, true} {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: 1 << 20})

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// layered returns the tables of a rank with parameters of an embedding and activations of two layers, each with the
-// line that requested it.
+// layered returns the tables of a rank. The rank has parameters of an embedding and activations of two layers, and each
+// block has the line that requested it.
 func layered(layers ...int64) schemas.Tables {
 	parts := []fixture.Part{{Category: schemas.Parameters, Bytes: 1000, Module: 1, Slack: 24}}
 	for i, bytes := range layers {
@@ -31,7 +31,7 @@ func layered(layers ...int64) schemas.Tables {
 	return in
 }
 
-// The outlier is the rank that holds more, and its parts sum to the difference.
+// The outlier is the rank with more memory than the others. The parts of its difference sum to the difference.
 func TestOutlier(t *testing.T) {
 	run, err := Of(fixture.Ranks(layered(100, 100), layered(5100, 4900), layered(100, 90), layered(100, 100)))
 	if err != nil || run.Outlier == nil {
@@ -66,12 +66,12 @@ func TestOutlier(t *testing.T) {
 	}
 }
 
-// A peak lies apart if it differs by 1 % or more from the median of the other peaks. Of two peaks only the higher one
-// lies apart. Of more than two, a lower peak can lie apart, too.
+// The peak of a rank lies apart if it differs by 1 % or more from the median of the other ranks' peaks. If there are
+// only two ranks, only the higher peak can lie apart. If there are more, a lower peak can lie apart, too.
 func TestApart(t *testing.T) {
 	for _, c := range []struct {
 		peaks []int64
-		far   int32 // -1: none
+		far   int32 // -1 if no rank lies apart
 		delta int64
 	}{
 		{[]int64{1000}, -1, 0},
@@ -98,7 +98,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// torch's counters alone show that a rank lies apart, but not in which categories.
+// For a bare run, torch's counters show that a rank lies apart, but not in which categories.
 func TestBareRanks(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "bare", Bare: true, Status: schemas.StatusOK},
 		Report: &schemas.IngestReport{}}
@@ -113,7 +113,7 @@ func TestBareRanks(t *testing.T) {
 	}
 }
 
-// The parts of each kind sum to the difference, for any blocks.
+// For any blocks, the parts by category, by module and by line each sum to the difference between the ranks.
 func TestPartsSum(t *testing.T) {
 	apart := 0
 	for seed := range uint64(60) {

@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// code returns the code of a run: a script and a module, given by the beginnings of their digests.
+// code returns the code of a run. The code is a script and a module, each with the beginning of its digest.
 func code(script, module string) *schemas.Code {
 	return schemas.NewCode([]schemas.CodeFile{
 		{Module: schemas.MainModule, File: "train.py", SHA256: &script},
@@ -26,7 +26,7 @@ func code(script, module string) *schemas.Code {
 // before and after are the peaks of two runs that may be repeats of one experiment.
 const before, after = 70 << 20, 121 << 20
 
-// made returns a run of method ghost, after change has changed its tables.
+// made returns a summary of a run of method ghost. change changes the run's tables first.
 func made(id string, bytes int64, change func(in *schemas.Tables)) analyze.Summary {
 	in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: bytes})
 	m := *in.Manifest
@@ -77,7 +77,8 @@ var (
 	newer = manifest(func(m *schemas.Manifest) { m.Collector.Version = "2.0" })
 )
 
-// Runs that differ in one part of their origin are not pooled, in all documents, and a sentence names the difference.
+// If two runs differ in one part of their origin, no document pools them as repeats, and a sentence names the
+// difference.
 func TestWhatIsNotPooled(t *testing.T) {
 	for _, c := range []struct {
 		what, named string
@@ -118,7 +119,7 @@ func TestWhatIsNotPooled(t *testing.T) {
 	}
 }
 
-// expectApart expects a row for each of two runs.
+// expectApart checks that documents have a separate row for each of two runs.
 func expectApart(t *testing.T, runs []analyze.Summary, named string) {
 	t.Helper()
 	if repeats.Same(&runs[0], &runs[1]) || repeats.Same(&runs[1], &runs[0]) {
@@ -175,8 +176,8 @@ func pivot(t *testing.T, o compare.Options, runs ...analyze.Summary) compare.Doc
 	return report.CompareTables(doc)[0].Document.(compare.Document)
 }
 
-// Runs that differ by name but executed the same code are pooled, and a note says so. The note also names the parts of
-// the origin that an old run does not have.
+// If two runs executed the same code, documents pool them as repeats even if they were at different revisions, and a
+// note says so. The note also names parts of the origin that an older run does not have.
 func TestWhatIsPooled(t *testing.T) {
 	for _, c := range []struct {
 		what, said string
@@ -223,7 +224,7 @@ func TestWhatIsPooled(t *testing.T) {
 	}
 }
 
-// An old run that could be a repeat of either of two experiments belongs to neither. A run that ended early counts as a
+// If an older run could be a repeat of either of two experiments, it belongs to neither. If a run ended early, it is a
 // repeat although it did not import all modules.
 func TestWhatIsKnownInPart(t *testing.T) {
 	ids := func(runs ...analyze.Summary) (out []string) {

@@ -53,7 +53,7 @@ func numbers(lines []schemas.Line) string {
 	return strings.Join(out, " ")
 }
 
-// Bindings finds the lines that assign the holder's variable, in the function that has the variable.
+// Bindings finds the lines that assign the variable that holds a tensor, within the function of the variable.
 func TestBindings(t *testing.T) {
 	files := Files{"train.py": strings.Split(script, "\n")}
 	for holder, want := range map[string]string{
@@ -95,8 +95,8 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// A holder's path names an exception by the line of the call that raised it. Caught finds the except clause of the
-// innermost try around that line.
+// A holder's path names an exception by the line of the call that raised it. Caught finds the innermost try around that
+// line, and returns the line of its except clause.
 func TestCaught(t *testing.T) {
 	files := Files{"src/train.py": strings.Split(script, "\n")}
 	const holder = "exception caught at train.py:18 → frame of attempt() → local x"

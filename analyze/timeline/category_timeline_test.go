@@ -13,7 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// For all options, each point equals a direct count of its states, and each maximum is the first moment at its height.
+// For all options, each point of the timeline equals a direct count at the events of the point. Each maximum is the
+// first moment of its height.
 func TestCategoryTimeline(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 77))
@@ -121,7 +122,7 @@ func checkDevice(t *testing.T, in *schemas.Tables, p identity.Place, d *DeviceTi
 	}
 }
 
-// The figure's maxima equal the maxima of the run and of the step of the peak.
+// The maxima of the figure equal the maxima of the whole run and of the step with the peak.
 func TestTimelineMaxima(t *testing.T) {
 	in := fixture.Hooked()
 	in.Steps = []schemas.Step{{Step: 0, BeginSeq: 0, EndSeq: 2, Recorded: true, Instrumented: true},
@@ -150,7 +151,7 @@ func TestTimelineMaxima(t *testing.T) {
 	}
 }
 
-// CategoryTimeline returns an error that names a range that does not exist.
+// If a requested range does not exist, CategoryTimeline returns an error that names the range.
 func TestCategoryTimelineRefuses(t *testing.T) {
 	n := func(i int64) *int64 { return &i }
 	for _, r := range []EventRange{{Step: n(1), From: n(2)}, {Step: n(-1)}, {From: n(-1)}, {To: n(-2)},
@@ -178,8 +179,8 @@ func TestCategoryTimelineRefuses(t *testing.T) {
 		run.Devices[0].FromEvent != 1 || run.Devices[0].ToEvent != 4 {
 		t.Errorf("%+v, %v", run, err)
 	}
-	// A step in which a request failed has phases but no row in the table of steps. A user can still request it, as for
-	// a breakdown.
+	// If a request failed in a step, the step has phases but may have no row in the table of steps. A user can still
+	// request this step, as for a breakdown.
 	in.Phases = []schemas.Phase{{Step: -1, Phase: schemas.PhaseSetupModel, EndSeq: 1},
 		{Step: 0, Phase: schemas.PhaseForward, BeginSeq: 1, EndSeq: 2},
 		{Step: 2, Phase: schemas.PhaseForward, BeginSeq: 3, EndSeq: 4}, {Step: 2, Phase: schemas.PhaseBackward,

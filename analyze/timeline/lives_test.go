@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Columns of blocks agree with rows of blocks at any moment, for several devices, owners in any order and unknown
-// categories.
+// Lives of blocks in columns give the same bytes as lives in rows at any moment. The two agree for several devices, for
+// owners in any order, and for unknown categories.
 func TestLivesSayWhatRowsSay(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 11))

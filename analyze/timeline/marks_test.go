@@ -8,14 +8,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The memory at a mark equals a direct count at the last event before it. The marks of a device add up.
+// The memory at a mark equals a direct count at the last event before the mark. Each mark also states the difference
+// from the previous mark of the same device.
 func TestMarks(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 31))
 		in, allocated := fixture.RandomRun(r)
 		placed := 0
 		for p, counts := range allocated {
-			for seq := range int64(len(counts)) { // 0: before the first event
+			for seq := range int64(len(counts)) { // 0 is the moment before the first event
 				for range r.IntN(3) {
 					in.UserMarks = append(in.UserMarks, schemas.UserMark{Rank: p.Rank, Device: p.Device, Seq: seq, Label: "x"})
 					placed++

@@ -25,8 +25,8 @@ func mainTimeline(in schemas.Tables) (*Timeline, *memory.DeviceBreakdown) {
 	return TimelineOf(&in, p, memory.NewLedger(&in, p), main.At, main.AllocatedBytes), main
 }
 
-// A timeline keeps a run's extremes for any number of columns. Each moment lies between the lowest and the highest of
-// its column. The highest of all columns is the peak, and its categories sum to it.
+// A timeline keeps the lowest and the highest bytes of a run, for any number of columns. All moments of a column lie
+// between the column's lowest and highest. The highest of all columns is the peak, and its categories sum to it.
 func TestTimelineKeepsExtremes(t *testing.T) {
 	for seed := range uint64(40) {
 		in, _ := fixture.RandomRun(rand.New(rand.NewPCG(seed, 9)))
@@ -74,8 +74,8 @@ func TestTimelineKeepsExtremes(t *testing.T) {
 	}
 }
 
-// ReservedBytes is the highest reserved in each column, from the events of segments. It also shows a spike within one
-// column.
+// ReservedBytes is the highest reserved in a column, from the events of segments. ReservedBytes includes a spike that
+// begins and ends within the column.
 func TestTimelineReserved(t *testing.T) {
 	in := fixture.LateInput(100)
 	in.Report.Devices[0].Events, in.Report.Devices[0].PeakReservedBytes = 1000, 700
@@ -103,8 +103,8 @@ func TestTimelineReserved(t *testing.T) {
 	})
 }
 
-// An outer phase that an empty inner phase interrupts stays one segment. If there are very many phases, the segments
-// are steps.
+// If an empty inner phase interrupts an outer phase, the outer phase stays one segment. If a timeline has very many
+// phases, its segments outside the peak's step are whole steps.
 func TestTimelineSegments(t *testing.T) {
 	in := fixture.LateInput(100)
 	in.Phases = []schemas.Phase{{Phase: "clip", BeginSeq: 0, EndSeq: 1}, {Phase: "zero_grad", BeginSeq: 1, EndSeq: 1},
@@ -113,7 +113,7 @@ func TestTimelineSegments(t *testing.T) {
 	if got := tl.Segments; len(got) != 1 || got[0].Phase != "clip" || got[0].EndSeq != 2 {
 		t.Errorf("%+v", got)
 	}
-	// In a run whose steps have no phases, the peak lies in the first step.
+	// If the steps of a run have no phases, each step is a segment. In this run the peak lies in the first step.
 	in = fixture.LateInput(100)
 	in.Report.Devices[0].Events, in.Phases = 6, nil
 	in.Steps = []schemas.Step{{Step: 0, Recorded: true, BeginSeq: 0, EndSeq: 2}, {Step: 1, Recorded: true, BeginSeq: 3,

@@ -23,7 +23,7 @@ func TestModuleTimes(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	// In bare steps, forward takes 36 ms and backward 74 ms. In instrumented steps, forward takes 42 ms, backward 64 ms
-	// and recompute 24 ms; the last two together are scaled to 74 ms.
+	// and recompute 24 ms. The times of backward and recompute are scaled so that together they are 74 ms.
 	near := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-9 {
@@ -66,7 +66,8 @@ func TestModuleTimes(t *testing.T) {
 	near("others", top[1].MS, want["layers.0"]+want["head"])
 }
 
-// Steps whose phases were not marked have a time, which counts as between, and do not affect the phases' times.
+// If a step's phases were not marked, its whole time counts as between. The step does not affect the times of phases in
+// other steps.
 func TestTimesBesideStepsWithoutPhases(t *testing.T) {
 	in := fixture.TimedModules()
 	phased := len(in.Steps)
@@ -90,13 +91,13 @@ func TestTimesBesideStepsWithoutPhases(t *testing.T) {
 	}
 }
 
-// A single instrumented step in which a module takes long, since it loaded a kernel or waited, does not change the
-// module's share. The other three steps are alike, and all parts still sum to the bare step.
+// If a module takes long in one instrumented step, since it loaded a kernel or waited, the step does not change the
+// module's share. The three other instrumented steps are alike. All parts still sum to the time of a bare step.
 func TestModuleTimesOfAnOutlier(t *testing.T) {
 	in := fixture.LayeredTimes("ghost", fixture.Spent{Phase: "forward", Module: 4, Hook: false, Ms: 30},
 		fixture.Spent{Phase: "forward", Module: 6, Hook: false, Ms: 10},
 		fixture.Spent{Phase: "optimizer", Module: 0, Hook: false, Ms: 5})
-	for n := int64(4); n < 6; n++ { // a third and a fourth instrumented step
+	for n := int64(4); n < 6; n++ { // add a third and a fourth instrumented step
 		for _, m := range in.ModuleTimes[:3] {
 			m.Step = n
 			in.ModuleTimes = append(in.ModuleTimes, m)
@@ -117,7 +118,7 @@ func TestModuleTimesOfAnOutlier(t *testing.T) {
 	if *d.InstrumentedStepMS != 90 || d.InstrumentedSteps != 4 {
 		t.Errorf("%d instrumented steps of %v ms", d.InstrumentedSteps, *d.InstrumentedStepMS)
 	}
-	// Modules that take turns share the time of the phase.
+	// If different modules run in different steps, they share the time of the phase.
 	turns := slices.Clone(in.ModuleTimes)
 	in.ModuleTimes = slices.DeleteFunc(slices.Clone(turns), func(m schemas.ModuleTime) bool {
 		return m.Phase == "forward" && (m.Module == 6) != (m.Step < 4)
@@ -128,7 +129,8 @@ func TestModuleTimesOfAnOutlier(t *testing.T) {
 		t.Errorf("modules by turns: %+v, residue %v ms", d.Rows, *d.ResidueMS)
 	}
 	in.ModuleTimes = turns
-	// A time that only one of four steps has may be a wait, so the module gets no time.
+	// If a module has a time in only one of four steps, this time may be a wait. A module with only such a time gets no
+	// time.
 	in.ModuleTimes = slices.DeleteFunc(in.ModuleTimes, func(m schemas.ModuleTime) bool {
 		return m.Module == 6 && m.Step != 5
 	})
@@ -162,7 +164,7 @@ func TestModuleTimesThatAreNotThere(t *testing.T) {
 		}
 	}
 	in := fixture.TimedModules()
-	in.Steps[2].Instrumented, in.Steps[4].Instrumented = true, true // no bare step: shares as they are
+	in.Steps[2].Instrumented, in.Steps[4].Instrumented = true, true // without a bare step, the shares are not scaled
 	r := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule})
 	if len(r.Remarks) != 1 || r.Remarks[0].Kind != RemarkUnscaled || r.Ranks[0].Phases[0].Scale != 1 {
 		t.Errorf("%+v", r)
@@ -176,7 +178,7 @@ func TestModuleTimesThatAreNotThere(t *testing.T) {
 	}
 }
 
-// A rank whose modules' times are not known is not listed with zeros.
+// If the times of a rank's modules are unknown, the rank is left out and not listed with zeros.
 func TestModuleTimesOfWarmUpOnly(t *testing.T) {
 	in := fixture.TimedModules()
 	for i := range in.Steps {
@@ -188,8 +190,8 @@ func TestModuleTimesOfWarmUpOnly(t *testing.T) {
 	}
 }
 
-// Sums of floats depend on their order, and maps have no order. Still, the same recording must give the same bits each
-// time.
+// A sum of floats depends on the order of the terms, and a Go map has no order. Still, the same recording must always
+// give the same bits.
 func TestModuleTimesAreTheSameEachTime(t *testing.T) {
 	phases := []string{schemas.PhaseForward, schemas.PhaseBackward, schemas.PhaseBackwardNorm,
 		schemas.PhaseBackwardGrad, schemas.PhaseRecompute}

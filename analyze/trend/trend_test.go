@@ -31,7 +31,7 @@ func run(n, repeat int, bytes int64) schemas.Tables {
 	return in
 }
 
-// of returns the trend of a value over runs, which must have a single experiment.
+// of returns the trend of a value over runs of a single experiment.
 func of(t *testing.T, over Over, value string, runs ...analyze.Summary) *Experiment {
 	t.Helper()
 	m, err := compare.ParseMetric(value)
@@ -56,8 +56,8 @@ func places(e *Experiment) (out []int) {
 	return out
 }
 
-// If repeats have the same bytes, any change in bytes is a jump. If repeats differ, only a larger change than their
-// spread is a jump.
+// If repeats have equal bytes, the value jumps at any change of the bytes. If repeats differ, the value jumps only if
+// the change is larger than their spread.
 func TestBytesStepBeyondTheirSpread(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -80,7 +80,7 @@ func TestBytesStepBeyondTheirSpread(t *testing.T) {
 				runs = append(runs, analyze.Summarize(run(n, k, bytes)))
 			}
 		}
-		for range 3 { // in any order of their runs
+		for range 3 { // the order of the runs does not matter
 			rand.Shuffle(len(runs), func(i, k int) { runs[i], runs[k] = runs[k], runs[i] })
 			if e := of(t, Revision, "peak", runs...); !slices.Equal(places(e), c.steps) || len(e.Points) != len(c.points) {
 				t.Errorf("%s: steps at %v of %d points, not at %v", c.name, places(e), len(e.Points), c.steps)
@@ -89,7 +89,8 @@ func TestBytesStepBeyondTheirSpread(t *testing.T) {
 	}
 }
 
-// A jump of the peak has the category that changed. A revision that failed, or that nobody ran, is skipped.
+// If the peak jumps, the jump names the category that changed. A revision whose runs failed, or that nobody ran, is
+// skipped.
 func TestStepIsInACategory(t *testing.T) {
 	failed := run(1, 0, 9000)
 	failed.Manifest.Status = schemas.StatusFailed
@@ -107,7 +108,8 @@ func TestStepIsInACategory(t *testing.T) {
 	}
 }
 
-// If commits have the same date, or none, the time of the first run decides. Each day is a separate point.
+// If several commits have the same date, or no date, the start of their first runs determines their order. Each day is
+// a separate point.
 func TestPointsAreInOrder(t *testing.T) {
 	var runs []analyze.Summary
 	for n, bytes := range []int64{3000, 1000, 2000} {
@@ -128,8 +130,8 @@ func TestPointsAreInOrder(t *testing.T) {
 	}
 }
 
-// Runs with files that were changed since the commit belong to a different point than runs of the revision. Runs
-// without a revision belong to no point.
+// Runs with uncommitted changes are a separate point, beside the point of their revision. Runs without a revision
+// belong to no point.
 func TestChangedFilesAreAPoint(t *testing.T) {
 	dirty, nowhere := run(0, 1, 6000), run(0, 2, 7000)
 	dirty.Manifest.Git.Dirty, nowhere.Manifest.Git = true, nil
@@ -146,8 +148,8 @@ func TestChangedFilesAreAPoint(t *testing.T) {
 	}
 }
 
-// Other differences between the runs before and after a jump give a remark. The revision gives none, because the trend
-// is about it.
+// If the runs before and after a jump differ in something else, such as torch's version, a remark says so. A different
+// revision gives no remark, because the trend is about revisions.
 func TestStepSaysWhatElseChanged(t *testing.T) {
 	was, is := run(0, 0, 5000), run(1, 0, 6000)
 	was.Manifest.Environment = &schemas.Environment{Torch: "2.10.0"}
@@ -158,7 +160,7 @@ func TestStepSaysWhatElseChanged(t *testing.T) {
 	}
 }
 
-// timed returns a run of the n-th revision whose training step takes ms milliseconds.
+// timed returns a summary of a run of the n-th revision. A training step of the run takes ms milliseconds.
 func timed(n, repeat int, ms float64) analyze.Summary {
 	in := run(n, repeat, 5000)
 	in.Manifest.Source = schemas.Measured
@@ -167,8 +169,8 @@ func timed(n, repeat int, ms float64) analyze.Summary {
 	return s
 }
 
-// A time jumps where a rank test finds a difference between before and after. Noise is no jump, too few values decide
-// nothing, and the distribution does not matter.
+// The times of a trend jump where a rank test finds a difference between the times before and after. Noise gives no
+// jump, and too few values give none either. The test does not assume a distribution.
 func TestTimesStepByTheirRanks(t *testing.T) {
 	series := func(revisions, repeats int, level func(n int) float64, noise float64) (runs []analyze.Summary) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -208,7 +210,7 @@ func TestTimesStepByTheirRanks(t *testing.T) {
 	}
 }
 
-// Among a hundred series of noise, no more have a jump than the test's probability of error allows.
+// At most ten of a hundred series of pure noise have a jump.
 func TestNoiseHasFewSteps(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	wrong := 0
@@ -226,7 +228,8 @@ func TestNoiseHasFewSteps(t *testing.T) {
 	}
 }
 
-// The rows of a comparison may be revisions and days too. A difference that the rows already show gives no warning.
+// A comparison may have revisions or days as its rows. If the rows already show a difference between runs, there is no
+// warning about it.
 func TestRowsOfRevisionsAndDays(t *testing.T) {
 	var runs []analyze.Summary
 	for n, bytes := range []int64{4000, 6000} {
@@ -255,7 +258,8 @@ func TestRowsOfRevisionsAndDays(t *testing.T) {
 	}
 }
 
-// Times of several runs are compared by a rank test. Times of single runs, and bytes, are not.
+// A comparison applies a rank test to the times of experiments with several runs. A comparison does not apply the test
+// to bytes, nor to the times of single runs.
 func TestCellsAreTestedByTheirRanks(t *testing.T) {
 	for _, c := range []struct {
 		was, is []float64
@@ -264,7 +268,7 @@ func TestCellsAreTestedByTheirRanks(t *testing.T) {
 	}{
 		{[]float64{100, 101, 102, 103, 104}, []float64{110, 111, 112, 113, 114}, true, true},
 		{[]float64{100, 101, 102, 103, 104}, []float64{100.5, 101.5, 102.5, 103.5, 99}, false, true},
-		{[]float64{100, 101}, []float64{200, 201}, false, true}, // too few, whatever they are
+		{[]float64{100, 101}, []float64{200, 201}, false, true}, // too few times, whatever their values are
 		{[]float64{100}, []float64{200}, false, false},
 	} {
 		var runs []analyze.Summary
@@ -289,7 +293,7 @@ func TestCellsAreTestedByTheirRanks(t *testing.T) {
 	}
 }
 
-// If a change moves memory among the modules of one parent, the parent is reported.
+// If a change moves memory between modules that have a common parent, the trend names the parent.
 func TestModulesOfOneParent(t *testing.T) {
 	if parentOf("Net.layers.3") != "Net.layers" || parentOf("Net") != "" || parentOf("") != "" {
 		t.Error(parentOf("Net.layers.3"), parentOf("Net"))

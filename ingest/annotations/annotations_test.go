@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// inputOf returns an Input for a device whose events have the given changes of allocated and the given microseconds.
+// inputOf returns an Input for one device. changes holds the change of allocated at each event, and micros the time of
+// each event in microseconds.
 func inputOf(changes, micros []int64) Input {
 	in := Input{Events: &schemas.EventColumns{}, Allocated: []int64{0}, Text: func(int) string { return "" }}
 	for i, c := range changes {
@@ -88,7 +89,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// If events have no times, or if older events are missing, ranges whose place among the events is unknown are left out.
+// If events have no times, or if older events are missing, Find leaves out ranges whose place among the events is
+// unknown.
 func TestRangesWithoutTheirEvents(t *testing.T) {
 	in := inputOf([]int64{1, 1}, []int64{0, 0})
 	annotate(&in, "a+ 5", "a- 25")
@@ -108,8 +110,8 @@ func TestRangesWithoutTheirEvents(t *testing.T) {
 	}
 }
 
-// A user_defined event begins a phase. A range takes precedence over it, and the frames of a rule take precedence over
-// both.
+// A user_defined event begins a phase. A range that the script annotates takes precedence over a user_defined event.
+// The frames of a user's rule take precedence over both.
 func TestMarkersAndRules(t *testing.T) {
 	in := inputOf([]int64{1, 0, 1, 1, 0, 1, 1, 1, 1}, []int64{10, 20, 30, 40, 50, 60, 70, 80, 90})
 	in.Events.Action[1], in.Events.Action[4] = schemas.ActionUserDefined, schemas.ActionUserDefined
@@ -131,8 +133,8 @@ func TestMarkersAndRules(t *testing.T) {
 	}
 }
 
-// The highest and the lowest peak of a phase are both possible: for each there is an order of the events in the same
-// microseconds as the phase's ends. Without such events, each event belongs to the innermost open range.
+// If events happen in the same microsecond as an end of a phase, their order is unknown. Find's highest and lowest peak
+// of the phase both come from a possible order. Each of the remaining events belongs to the innermost open range.
 func TestRangesAreTheInnermost(t *testing.T) {
 	kept, dropped := 0, 0
 	for seed := range uint64(3000) {
@@ -149,7 +151,8 @@ func TestRangesAreTheInnermost(t *testing.T) {
 			now, changes, micros = now+c, append(changes, c), append(micros, max(at, 1))
 		}
 		in := inputOf(changes, micros)
-		odd := int64(r.IntN(2)) // between the events' times, or on them
+		// if odd is 1, annotations lie between the events' times; if odd is 0, some have the time of an event
+		odd := int64(r.IntN(2))
 		var open []string
 		for when := int64(2); when <= at+4; when += 2 {
 			for range r.IntN(3) {
@@ -192,8 +195,9 @@ func TestRangesAreTheInnermost(t *testing.T) {
 	}
 }
 
-// assigned puts each event in the same microsecond as an end on a random side of that end. It returns the highest and
-// the lowest peak of the stretches in which a name's range is the innermost. It leaves out names that are no phase.
+// assigned takes the events that have the same microsecond as an annotation, and puts each at random before or after
+// the annotation. assigned returns the highest and the lowest peak of the stretches in which a name's range is the
+// innermost. assigned leaves out names that are no phase.
 func assigned(in *Input, names map[string]bool, r *rand.Rand) (high, low map[string]int64) {
 	high, low = map[string]int64{}, map[string]int64{}
 	var stack []string

@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// read reads a file of testdata as ingest does.
+// read reads a file of testdata with the function that ingest uses.
 func read(t *testing.T, name string, kind Kind) []Run {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
@@ -43,16 +43,16 @@ func phase(t *testing.T, d *Device, name string, step int64) *Phase {
 	return nil
 }
 
-// noted reports whether one of the notes has the text.
+// noted reports whether one of the run's notes contains the text.
 func noted(run *Run, text string) bool {
 	return slices.ContainsFunc(run.Notes, func(n string) bool { return strings.Contains(n, text) })
 }
 
 func is(b *int64, mibs float64) bool { return b != nil && *b == int64(mibs*mib) }
 
-// The figures of a run equal those in the file to the byte. Values that the file's counters do not show stay unknown:
-// the peak of a phase that did not raise the highest value, and the peak of the warm-up before the profiler reset the
-// counter.
+// The figures of a run equal the figures in the file to the byte. Two peaks stay unknown, since the file's counters do
+// not show them: the peak of a phase that did not raise the highest value, and the peak of the warm-up before the
+// profiler reset the counter.
 func TestComponents(t *testing.T) {
 	run := read(t, "ghost_result.json", schemas.ImportComponents)[0]
 	d := &run.Devices[0]
@@ -83,7 +83,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// A component above the peak gives a note that it is impossible.
+// If the file says that a component is larger than the peak, a note says that this is impossible.
 func TestImpossibleComponent(t *testing.T) {
 	run := read(t, "flash_clip_result.json", schemas.ImportComponents)[0]
 	if !noted(&run, "impossible: the file has 84,864.75 MiB for activation_hooks, more than its peak of 56,816.12 MiB") {
@@ -91,7 +91,7 @@ func TestImpossibleComponent(t *testing.T) {
 	}
 }
 
-// The file has its keys in sorted order, as some scripts write them, and has no highest values, as in older files.
+// This file has its keys in sorted order, as some scripts write them. Like older files, it has no highest values.
 func TestComponentsOfOlderFiles(t *testing.T) {
 	text := `{"avg_time_ms": null, "breakdown": {}, "config": {"batch_size": 1, "odd": {"a": 1}}, "experiment": "bk",
 		"snapshots": [{"allocated_mb": 1, "name": "after_load", "reserved_mb": 2, "timestamp": 5},
@@ -117,7 +117,7 @@ func TestComponentsOfOlderFiles(t *testing.T) {
 	}
 }
 
-// A file that dpsight itself exported is not taken for an experiment that only computes norms.
+// Read does not take a file that dpsight itself exported for an experiment that only computes norms.
 func TestExported(t *testing.T) {
 	text := `{"experiment": "ghost", "peak_memory_mb": 5, "dpsight": {"run_id": "20261121T010314Z-ghost-a50208"}}`
 	runs, err := Read(KindOf([]byte(text)), strings.NewReader(text), "ghost_result.json")
@@ -126,7 +126,8 @@ func TestExported(t *testing.T) {
 	}
 }
 
-// Stages may be nested. The time between two snapshots belongs to the innermost stage.
+// The stages in the file of a sweep may be nested. The time between two memory snapshots belongs to the innermost
+// stage.
 func TestSweep(t *testing.T) {
 	runs := read(t, "memory_profile_results.json", schemas.ImportSweep)
 	if len(runs) != 2 || runs[0].Name != "memory_profile_results_seq128_bs8_phys2" ||
@@ -196,8 +197,8 @@ func TestTrainerLogs(t *testing.T) {
 	}
 }
 
-// The work of a GPU belongs to the phase whose call launched it, and overlapping kernels count once. Memory is known at
-// each moment while the profiler is on.
+// The work of a GPU belongs to the phase whose call launched the kernels, and overlapping kernels count once. Memory is
+// known at each moment while the profiler is on.
 func TestTrace(t *testing.T) {
 	run := read(t, "gpu.pt.trace.json", schemas.ImportTrace)[0]
 	d := &run.Devices[0]
@@ -226,8 +227,8 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// The innermost marks name phases. If spans overlap without being nested, the resulting phases cover the same time and
-// do not overlap.
+// The innermost annotations name the phases. If annotations overlap without being nested, the resulting phases cover
+// the same time and do not overlap.
 func TestCut(t *testing.T) {
 	got := cut(span{"", 0, 100}, []span{{"a", 10, 60}, {"b", 20, 30}, {"c", 50, 80}, {"c", 80, 90}})
 	want := []span{{schemas.PhaseBetween, 0, 10}, {"a", 10, 20}, {"b", 20, 30}, {"a", 30, 50}, {"c", 50, 90},
@@ -252,13 +253,15 @@ func TestAnnotations(t *testing.T) {
 // If gradients are accumulated, a step has several backward passes, with forward passes between them.
 func TestAccumulation(t *testing.T) {
 	const op = `{"ph": "X", "cat": "cpu_op", "name": "%s", "ts": %d, "dur": %d, "pid": 1, "tid": %d},`
-	for engine := 1; engine <= 2; engine++ { // on the step's thread, as on a CPU, or on a separate one
+	// the backward pass runs on the step's thread, as on a CPU, or on a separate thread
+	for engine := 1; engine <= 2; engine++ {
 		text := "[" + fmt.Sprintf(op, "aten::mm", 12, 2, 1)
 		for _, begin := range []int{20, 24, 60, 66} {
 			text += fmt.Sprintf(op, "autograd::engine::evaluate_function: MmBackward0", begin, 4, engine) +
 				fmt.Sprintf(op, "aten::mm", begin+1, 1, engine)
 		}
-		text += fmt.Sprintf(op, "aten::mm", 40, 5, 1) + fmt.Sprintf(op, "aten::mm", 65, 1, 3) + // of another thread
+		// the third thread does not belong to the step
+		text += fmt.Sprintf(op, "aten::mm", 40, 5, 1) + fmt.Sprintf(op, "aten::mm", 65, 1, 3) +
 			`{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#0", "ts": 10, "dur": 90, "pid": 1, "tid": 1}]`
 		runs, err := Read(schemas.ImportTrace, strings.NewReader(text), "x.json")
 		if err != nil {
@@ -275,8 +278,8 @@ func TestAccumulation(t *testing.T) {
 	}
 }
 
-// The import keeps a limited number of a trace's events, and no memory for fields that it does not read, even if these
-// are large.
+// An import keeps a limited number of a trace's events. An import keeps nothing of fields that it does not read, even
+// if they are large.
 func TestLargeTraces(t *testing.T) {
 	event := `{"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 2, "pid": 1, "tid": 1}`
 	tr := &trace{kept: maxKept - 1}
@@ -322,7 +325,7 @@ func TestByteOrderMark(t *testing.T) {
 	}
 }
 
-// Read returns an error for a file that is too long, and does not read only its beginning.
+// If a file is too long, Read returns an error. Read does not quietly stop after a part of the file.
 func TestLongFiles(t *testing.T) {
 	const log = "Trainer: StandardTrainer, Batch Size: 4, Seq Length: 512, Model: tiny\n"
 	more := strings.Repeat(strings.Repeat("-", 1<<19)+"\n", maxDocument>>19)
@@ -334,7 +337,7 @@ func TestLongFiles(t *testing.T) {
 	}
 }
 
-// A trace without a GPU has steps and phases. A trace without useful events is refused.
+// A trace without a GPU still has steps and phases. Read refuses a trace without useful events.
 func TestTracesOfLess(t *testing.T) {
 	text := `[{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#7", "ts": 5, "dur": 2, "pid": 1, "tid": 1},
 		{"ph": "X", "cat": "kernel", "name": "k", "ts": "soon", "dur": 2, "pid": 1, "tid": 1}]`
@@ -368,7 +371,7 @@ func TestMemoryTimelines(t *testing.T) {
 	}
 }
 
-// KindOf returns None for other documents.
+// KindOf returns None for documents that no supported tool wrote.
 func TestKindsOfOthers(t *testing.T) {
 	for _, text := range []string{"", "{", "[", "[]", "[1, 2]", `{"schema": "dpsight.baseline/2", "experiments": []}`,
 		`{"experiment": 5}`, "a,b\n1,2\n", "Loading model\nstep 1\n", `[{"stage": 1}]`, "\x80\x04}q", "[[", `[{"a"`} {
@@ -384,7 +387,7 @@ func TestKindsOfOthers(t *testing.T) {
 	}
 }
 
-// For any file, a reader does not panic, and returns no impossible figures.
+// For any file, the reader of each kind neither panics nor returns impossible figures.
 func FuzzRead(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.*")
 	if err != nil {
@@ -455,7 +458,8 @@ func sound(t *testing.T, runs []Run) {
 	}
 }
 
-// A document of any size can be read, but the size of a single value is limited, since the value must fit in memory.
+// Read accepts a trace of any size. Read refuses a document with a single value that is too large, since the decoder
+// buffers a value as a whole.
 func TestValuesAreBounded(t *testing.T) {
 	head := `{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "`
 	endless := io.MultiReader(strings.NewReader(head), &repeated{text: strings.Repeat("a", 4096)})
@@ -480,14 +484,14 @@ func TestValuesAreBounded(t *testing.T) {
 		t.Errorf("more sizes than times: %v", err)
 	}
 	note := `{"a": "` + strings.Repeat("a", 4086) + `"},`
-	many := io.MultiReader(strings.NewReader(`{"schemaVersion": 1, "notes": [`), // passed over
+	many := io.MultiReader(strings.NewReader(`{"schemaVersion": 1, "notes": [`), // the import skips these notes
 		io.LimitReader(&repeated{text: note}, int64(len(note))<<15), strings.NewReader(`1]}`))
 	if _, err := Read(schemas.ImportTrace, many, "t.json"); err == nil || !strings.Contains(err.Error(), "no steps") {
 		t.Errorf("many small values: %v", err)
 	}
 }
 
-// repeated is a reader of a text that repeats, and ends after a number of bytes.
+// repeated is an endless reader that repeats a text.
 type repeated struct {
 	text string
 	at   int

@@ -15,16 +15,16 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// BenchmarkJoin joins the events of alternating instrumented and bare steps of a model with a hundred modules. There is
-// a mark or tag for each seventh event; in recordings there is one for each second to tenth. The time covers the
-// packages steps and join and the rows, without decoding, replay and disk. The highest resident memory is that of the
-// whole process, for the events, the replay and the join.
+// BenchmarkJoin joins the events of alternating instrumented and bare steps of a model with a hundred modules. The
+// benchmark has a mark or tag for each seventh event; recordings have one for each second to tenth event. The measured
+// time covers the packages steps and join and the making of rows, without decoding, replay and disk. The reported
+// highest resident memory is the whole process's, so it includes the events, the replay and the join.
 //
-// Batch sizes may differ from step to step, so that no two steps are exactly alike. Kernels may then take buffers
-// that depend on the size, so each step has to be matched by parts of several others.
+// Batch sizes may differ from step to step, so that no two steps are exactly alike. Kernels may then take buffers that
+// depend on the batch size, so the join has to match each step by parts of several other steps.
 //
-// Ten million events may take 10 s and 2 GB on two cores, with garbage collected as often as dpsight ingest does. The
-// limit on cores keeps Go's garbage collector from using further cores.
+// For ten million events, the join may take 10 s and 2 GB on two cores, if garbage is collected as often as in dpsight
+// ingest. The benchmark limits the cores, since Go's garbage collector would otherwise use further cores.
 func BenchmarkJoin(b *testing.B) {
 	for _, steps := range []string{"equal", "scaled", "unequal"} {
 		for _, million := range []int{1, 10} {
@@ -35,8 +35,8 @@ func BenchmarkJoin(b *testing.B) {
 	}
 }
 
-// deepStep is a training step in which each module allocates and frees as a transformer's does. odd reports whether the
-// backward of a module needs an additional temporary.
+// deepStep simulates a training step in which each module allocates and frees as a transformer's module does. odd
+// reports whether the backward of a module needs an additional temporary.
 func deepStep(w *world, tags bool, next uint8, batch int64, odd func(module int) bool) {
 	const modules, forward, backward = 100, 3, 6
 	temporaries := func(th uint16, n int) {
@@ -107,7 +107,7 @@ func benchmarkJoin(b *testing.B, events int, varies string) {
 			odd = func(module int) bool { return (module*7+i*13)%19 == 0 }
 		}
 		deepStep(w, i%2 == 0, mode, batch, odd)
-		clear(w.blocks) // what a test looks up, and a hundred bytes an event
+		clear(w.blocks) // only the lookups of tests need the blocks, which take a hundred bytes an event
 	}
 	res, err := replay.Run(&w.events, replay.Settings{}, nil, nil)
 	if err != nil {
@@ -140,7 +140,8 @@ func benchmarkJoin(b *testing.B, events int, varies string) {
 	}
 }
 
-// highWater returns the process's highest resident memory in MiB; 0 if the kernel does not state it.
+// highWater returns the process's highest resident memory in MiB. highWater returns 0 if the kernel does not state the
+// highest resident memory.
 func highWater(b *testing.B) float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

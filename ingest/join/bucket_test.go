@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Blocks that a DDP reducer makes and keeps are its buckets, from birth on. Blocks that it frees while it makes buckets
-// are no buckets, and neither are blocks of a call without an end mark.
+// The blocks that a DDP reducer allocates and keeps are its buckets, from birth on. A block that the reducer frees
+// while it makes buckets is no bucket. A block of a reducer's call without an end mark is no bucket either.
 func TestBuckets(t *testing.T) {
 	w := newWorld(t)
 	make := func(done bool, body func()) {
@@ -29,7 +29,8 @@ func TestBuckets(t *testing.T) {
 		})
 		w.backward(0, func() {
 			w.alloc(engine, "gradient", kib)
-			w.tag(engine, spool.TagGradient, []string{"bucket", "rebuilt"}[step]) // a view into it
+			// the gradient is a view into the bucket
+			w.tag(engine, spool.TagGradient, []string{"bucket", "rebuilt"}[step])
 			w.drop(engine, "h", "gradient")
 		})
 		w.update()

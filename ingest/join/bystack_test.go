@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The history has two steps. Only the roles of stacks show what its blocks are; a block's stack id is its role.
+// The history has two steps and no tags. Only the roles of stacks show what the blocks are for. In this test, the id of
+// a block's stack is the number of the stack's role.
 func TestOwnByStack(t *testing.T) {
 	const (
 		setup     = uint32(stackrules.Setup)
@@ -18,7 +19,7 @@ func TestOwnByStack(t *testing.T) {
 		backward  = uint32(stackrules.Backward)
 		optimizer = uint32(stackrules.Optimizer)
 		perSample = uint32(stackrules.PerSample)
-		script    = uint32(stackrules.Workspace) + 1 // no rule names it
+		script    = uint32(stackrules.Workspace) + 1 // no rule gives this stack a role
 	)
 	var e schemas.EventColumns
 	next := uint64(1 << 20)
@@ -38,7 +39,7 @@ func TestOwnByStack(t *testing.T) {
 	want := map[uint64]schemas.Category{}
 	weight := alloc(setup, 1000)
 	want[weight] = schemas.Parameters
-	copied := alloc(setup, 1000) // a copy on the way
+	copied := alloc(setup, 1000) // a temporary copy, from which the weight is made
 	free(setup, copied, 1000)
 	want[copied] = schemas.Other
 	workspace := alloc(forward, 1<<20)
@@ -73,7 +74,7 @@ func TestOwnByStack(t *testing.T) {
 		free(0, gradient, 1000)
 		free(0, batch, 3000)
 	}
-	want[alloc(script, 100)] = schemas.Other // what it logs
+	want[alloc(script, 100)] = schemas.Other // a block that the script allocates, for example for a log
 	joined := joinByStack(t, &e, nil)
 	owners := map[int64]schemas.Owner{}
 	for o := range joined.Owners() {
@@ -99,7 +100,7 @@ func TestOwnByStack(t *testing.T) {
 	}
 }
 
-// joinByStack joins a history whose stack ids are roles.
+// joinByStack joins a history in which the id of a stack is the number of its role.
 func joinByStack(t *testing.T, e *schemas.EventColumns, survivors map[uint64]uint32) *Result {
 	t.Helper()
 	res, err := replay.Run(e, replay.Settings{}, nil, nil)
@@ -128,8 +129,8 @@ func ownersOf(joined *Result) map[uint64]schemas.Owner {
 	return owners
 }
 
-// If torch records stacks only for its list of blocks, blocks whose events have no stack stay without an owner, and
-// blocks in the list get their owners.
+// torch may record stacks only for its list of blocks, and not for events. In this case, a block in the list gets its
+// owner from its stack, and any other block is other.
 func TestOwnByStackOfTheList(t *testing.T) {
 	var e schemas.EventColumns
 	const first, second = 1 << 20, 1<<20 + 1024
@@ -146,8 +147,8 @@ func TestOwnByStackOfTheList(t *testing.T) {
 	}
 }
 
-// If no backward pass is recorded, a block is an activation if other code than a module's call frees it. The event of
-// taking the snapshot has no stack, and does not count as a backward pass.
+// If no backward pass is recorded, a block of forward is an activation if a module's call does not free it. The event
+// with which torch takes the snapshot has no stack, and does not count as a backward pass.
 func TestOwnByStackOfAForward(t *testing.T) {
 	var e schemas.EventColumns
 	const kept, temporary, saved = 1 << 20, 1<<20 + 1024, 1<<20 + 2048

@@ -7,7 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A block has the dtype of the tensors that were tagged in it. A block of a bare step has its match's dtype.
+// A block has the dtype of the tensors in it that have tags. A block of a bare step has the dtype of its match in an
+// instrumented step.
 func TestDTypes(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "weight", 6*mib)

@@ -12,10 +12,10 @@ import (
 )
 
 // The example joins a training step of one linear layer, reduced to four blocks of memory. The agent's marks say when
-// forward, backward and the update ran, and each event of the allocator carries the number of the mark before it. Two
-// tags say which tensors lie at which address. The categories of the other two blocks follow from the moments at which
-// they were made and freed. Block 3 has two owners, one after the other: it is a gradient inside backward until
-// autograd hands it over as the weight's gradient.
+// forward, backward and the update ran, and each event of the allocator carries the number of the mark before the
+// event. Two tags say which tensors lie at which address. The categories of the two blocks without a tag follow from
+// the moments at which the blocks were allocated and freed. Block 3 has two owners, one after the other. Inside
+// backward it is an activation gradient, until autograd hands it over as the weight's gradient.
 func Example() {
 	const recorded = spool.FlagInstrumented | spool.FlagRecording
 	marks := []spool.Mark{
@@ -44,11 +44,11 @@ func Example() {
 	}
 	event(schemas.ActionSegmentAlloc, 0x10000, 2<<20, 3)
 	event(schemas.ActionAlloc, 0x10000, 4096, 3)
-	event(schemas.ActionAlloc, 0x11000, 2048, 4) // made in forward, freed in backward
+	event(schemas.ActionAlloc, 0x11000, 2048, 4) // allocated in forward, freed in backward
 	event(schemas.ActionAlloc, 0x12000, 4096, 7)
 	event(schemas.ActionFreeRequested, 0x11000, 2048, 7)
 	event(schemas.ActionFreeCompleted, 0x11000, 2048, 7)
-	event(schemas.ActionAlloc, 0x13000, 1024, 10) // made and freed in the update
+	event(schemas.ActionAlloc, 0x13000, 1024, 10) // allocated and freed in the update
 	event(schemas.ActionFreeRequested, 0x13000, 1024, 10)
 	event(schemas.ActionFreeCompleted, 0x13000, 1024, 10)
 

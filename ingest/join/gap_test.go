@@ -10,11 +10,12 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// unrecorded simulates the time between two windows: marks without events, then the allocator's own list of blocks.
+// unrecorded simulates the time between two windows. unrecorded makes marks without events, and then the allocator's
+// own list of blocks.
 func (w *world) unrecorded(body func()) { w.unrecordedAfter(func() {}, body) }
 
-// unrecordedAfter is [world.unrecorded], and also simulates other threads between a window's last drain and the mark
-// that ends the window.
+// unrecordedAfter does the same as [world.unrecorded], and first simulates other threads between a window's last drain
+// and the mark that ends the window.
 func (w *world) unrecordedAfter(closing, body func()) {
 	drain := func(reason string, recorded bool) {
 		w.drains = append(w.drains, schemas.Checkpoint{K: int64(len(w.marks)), Reason: reason, Recorded: recorded})
@@ -31,8 +32,9 @@ func (w *world) unrecordedAfter(closing, body func()) {
 	w.mode(instrumented)
 }
 
-// lost simulates other threads between a drain's snapshot and the clearing of the history, so that events are lost.
-// Then it simulates the next drain, which has the allocator's own list.
+// lost simulates other threads between the moment at which a drain takes torch's history and the moment at which the
+// history is cleared, so events are lost. After this, lost simulates the next drain, which has the allocator's own
+// list.
 func (w *world) lost(body func()) {
 	closed := w.mark(main, spool.DrainBegin, 0, 1)
 	w.drains = append(w.drains, schemas.Checkpoint{K: int64(closed), Reason: "step", Recorded: true})
@@ -75,8 +77,8 @@ func (w *world) gap(closed uint32, body func()) {
 	w.gaps = append(w.gaps, replay.Gap{Seq: seq, List: list})
 }
 
-// After a gap, weights and optimizer state keep their categories, and tags still find their blocks. Blocks that were
-// allocated in the gap are untraced until a tag names them.
+// After a gap in the events, weights and optimizer state keep their categories, and tags still find their blocks.
+// Blocks that were allocated in the gap are untraced until a tag names them.
 func TestGap(t *testing.T) {
 	w := trained(t, instrumented)
 	trainStep(w, false, true, 0)
@@ -93,7 +95,7 @@ func TestGap(t *testing.T) {
 	if j.AmbiguousTags != 0 || w.at["unbound"] != 0 {
 		t.Fatalf("%d ambiguous tags, %d unbound: %v", j.AmbiguousTags, w.at["unbound"], j.Ambiguous)
 	}
-	w.expect(j, []expectation{ // labels are of the last step
+	w.expect(j, []expectation{ // each label has its position in the last step
 		{"weight", lastLife, "opened", "parameters/tagged"},
 		{"moment", lastLife, "opened", "optimizer_state/tagged"},
 		{"workspace", lastLife, "opened", "workspace/lifetime"},
@@ -121,7 +123,8 @@ func TestGap(t *testing.T) {
 		if (p.Step == 2 || p.Step == 3) && (p.PeakBytes != nil || p.AllocatedEnd != nil) {
 			t.Errorf("bytes of a phase that was not recorded: %+v", p)
 		}
-		// A phase that lies partly before the window has no bytes. All other phases of a recorded step have.
+		// A phase that begins before a window and ends in it has no bytes. All other phases of a recorded step have
+		// bytes.
 		if recorded := p.Step != 2 && p.Step != 3 && p.Step >= 0 && p.Step < 5; recorded &&
 			(p.PeakBytes == nil) != (p.EndSeq == 0) {
 			t.Errorf("%+v", p)
@@ -140,9 +143,9 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// A module's time excludes the modules that it calls. An interval belongs to the innermost call at its beginning. In
-// backward it belongs to the enclosing module's backward if no inner module's backward is running. The times sum to the
-// phases' times.
+// A module's time excludes the modules that it calls. An interval of time belongs to the innermost call at the
+// interval's beginning. In backward, an interval belongs to the enclosing module's backward if no inner module's
+// backward is running. The modules' times sum to the phases' times.
 func TestModuleTimes(t *testing.T) {
 	w := newWorld(t)
 	trainOn := func(mode uint8) {
@@ -207,8 +210,8 @@ func TestModuleTimes(t *testing.T) {
 	}
 }
 
-// If another thread tagged and released a block while events were lost, the tag does not count as ambiguous, even if
-// another block is at the same address now. The block is unknown.
+// If another thread tagged and freed a block while events were lost, the tag does not count as ambiguous, even if a new
+// block now has the same address. The join does not know the freed block.
 func TestTagInLostGap(t *testing.T) {
 	const other = uint16(2)
 	w := trained(t, instrumented)
@@ -229,16 +232,17 @@ func TestTagInLostGap(t *testing.T) {
 	}
 }
 
-// A tag does not count as unbound if its block was allocated and freed while events were lost: among the first events
-// of a device, or between the last drain of a window and the mark that ends it. A tag that was made before or after
-// counts.
+// A tag does not count as unbound if its block was allocated and freed while events were lost. Events can be lost among
+// the first events of a device, or between the last drain of a window and the mark that ends the window. A tag from
+// before or after such a loss counts as unbound if no block has its address.
 func TestTagOfUnseenBlockInLostGap(t *testing.T) {
 	const other = uint16(2)
 	unseen := func(w *world) {
 		w.alloc(other, "short", 96*mib)
 		w.tag(other, spool.TagOutput, "short")
 		w.drop(other, "short")
-		w.free = w.free[:len(w.free)-1] // its segment goes back to the driver, and its addresses are never used again
+		// the block's segment returns to the driver, and nothing uses its addresses again
+		w.free = w.free[:len(w.free)-1]
 	}
 	never := func(w *world) {
 		w.live["never"] = &block{segment: segment{0x7e0000000000, mib}, bytes: mib}

@@ -17,7 +17,7 @@ func (w *world) update() {
 	})
 }
 
-// An untagged block that outlives forward is an activation as long as a graph exists that could hold it.
+// If a block has no tag and outlives forward, it counts as an activation as long as a graph exists that could hold it.
 func TestNoActivationWithoutAGraph(t *testing.T) {
 	w := newWorld(t)
 	w.forward(func() { w.alloc(main, "kept", 3*mib); w.alloc(main, "dies", 3*mib); w.alloc(main, "generator", 3*mib) })
@@ -39,12 +39,13 @@ func TestNoActivationWithoutAGraph(t *testing.T) {
 		{"kept", 0, "forward", "activations/lifetime"}, {"kept", 0, "first", "script/phase"},
 		{"kept", 0, "end", "script/phase"},
 		{"dies", 0, "forward", "activations/lifetime"},
-		{"generator", 0, "first", "activations/lifetime"}, // the second backward has freed it
+		{"generator", 0, "first", "activations/lifetime"}, // the second backward frees this block
 		{"second", 0, "graph kept", "activations/lifetime"}, {"second", 0, "all gone", "script/phase"},
 	})
 }
 
-// Autograd and hooks hold a tensor that existed before forward only from forward on, in each step.
+// For autograd and hooks, the join treats a tensor from before forward as held only from the beginning of forward on,
+// in each step.
 func TestNothingIsHeldBeforeForward(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "weights", 3*mib)
@@ -77,17 +78,18 @@ func TestNothingIsHeldBeforeForward(t *testing.T) {
 	})
 }
 
-// A plain attribute of a module is known by its tag. In instrumented steps it is known from birth, since it is known
-// what the graph held. In bare steps it is known from the end of the graph.
+// A tag shows that a module's plain attribute holds a tensor. In an instrumented step, the tensor's block counts under
+// script from birth, since the recording shows that the graph did not hold it. In a bare step, the block counts under
+// script from the end of the graph on.
 func TestHeldByAnAttribute(t *testing.T) {
 	w := newWorld(t)
 	for _, mode := range []uint8{bareMode, instrumented} {
 		w.forward(func() { w.alloc(main, "cache", 3*mib) })
-		// mode is the next step's
+		// The variable mode is the mode of the next step, so the label names the other mode, which this step has.
 		w.label("forward " + map[uint8]string{bareMode: "instrumented", instrumented: "bare"}[mode])
 		w.backward(0, func() { w.alloc(engine, "gradient", kib); w.drop(engine, "gradient") })
 		if mode == instrumented {
-			for range 9 { // no match
+			for range 9 { // with these blocks, the step has no match
 				w.alloc(main, "more", kib)
 				w.drop(main, "more")
 			}
@@ -109,8 +111,8 @@ func TestHeldByAnAttribute(t *testing.T) {
 	})
 }
 
-// A batch that an instrumented step made for a bare step is recognised by the corresponding batch that a bare step made
-// for an instrumented step.
+// An instrumented step may make the next batch for a bare step. The join recognises such a batch by the corresponding
+// batch that a bare step made for an instrumented step.
 func TestBatchesMadeAhead(t *testing.T) {
 	for _, varies := range []bool{false, true} {
 		w := newWorld(t)
@@ -135,7 +137,7 @@ func TestBatchesMadeAhead(t *testing.T) {
 			w.mode([]uint8{bareMode, instrumented}[i%2])
 		}
 		want := "inputs/lifetime"
-		if varies { // bare steps are not like instrumented ones
+		if varies { // with one more block, bare steps differ from instrumented ones
 			want = "activations/lifetime"
 		}
 		w.expect(w.join(), []expectation{
@@ -145,8 +147,9 @@ func TestBatchesMadeAhead(t *testing.T) {
 	}
 }
 
-// If most steps are bare, a batch is mostly made in a bare step for another bare step. A batch that is used in the step
-// that made it is not prefetched. The batch of a step without a match stays unknown.
+// If most steps are bare, a batch that is made ahead is mostly made in a bare step for another bare step. A batch that
+// is used in the step that made it is not made ahead. If its step has no match, the join does not know that it is a
+// batch.
 func TestBatchesMadeAheadInBareSteps(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		w := newWorld(t)
@@ -161,7 +164,7 @@ func TestBatchesMadeAheadInBareSteps(t *testing.T) {
 				w.alloc(main, name(now), samples(i)*mib)
 				w.drop(main, name(i-1))
 			}
-			if !ahead && i == 10 { // like no other
+			if !ahead && i == 10 { // this step is like no other step
 				for range 40 {
 					w.alloc(main, "more", kib)
 					w.drop(main, "more")
@@ -219,8 +222,8 @@ func TestBatchesMadeAheadInBareSteps(t *testing.T) {
 	}
 }
 
-// A result counts as the model's output until the pass of the model's next call has ended, even if other models are
-// called in between.
+// A result counts as the model's output until the next call of the same model has ended its forward pass, even if other
+// models are called in between.
 func TestKeptFrom(t *testing.T) {
 	c := &Context{span: make([]int32, 50), thread: make([]uint16, 50), groupEnd: []uint32{20, 30, 40},
 		rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{Group: 0}, {Group: 1}, {Group: 2}}}, Marks: []spool.Mark{
@@ -244,8 +247,9 @@ func TestKeptFrom(t *testing.T) {
 	}
 }
 
-// An owner that received a result holds it as long as the owner outputs does. Owners that begin to hold it later, and
-// tags of the script, stay.
+// When a model's next call ends, the model's earlier result is no longer an output. The owner outputs then ends, and so
+// do owners that received the result while it was an output, such as a loss. Owners that began before or begin later
+// stay, and so do owners from tags of the script.
 func TestGiveResults(t *testing.T) {
 	g := &graphs{f: &facts{context: &Context{span: make([]int32, 3), thread: make([]uint16, 3), groupEnd: []uint32{2},
 		rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{}}}}}, marks: &positions{before: []int32{0, 100, 200}}},

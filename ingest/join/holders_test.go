@@ -9,9 +9,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A search for holders names blocks by their addresses. If a complete search at a step's end does not name a block,
-// only C++ keeps it, unless its category says what keeps it. For a model, a search reports only an exception that keeps
-// it.
+// A search for holders finds what keeps blocks alive, and names the blocks by their addresses. If a complete search at
+// the end of a step does not name a block, only C++ keeps that block, unless the block's category says what keeps it.
+// For a model's block, the tables have a holder only if an exception keeps the block.
 func TestHolders(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "weight", 3*mib)
@@ -19,7 +19,7 @@ func TestHolders(t *testing.T) {
 	w.alloc(main, "gone", 5*mib)
 	w.tag(main, spool.TagParameter, "weight")
 	w.drop(main, "gone")
-	w.alloc(main, "later", 5*mib) // at the same address
+	w.alloc(main, "later", 5*mib) // this block gets the address of the freed block
 	info := func(path string, view int64, name string) spool.HolderInfo {
 		b := w.live[name]
 		return spool.HolderInfo{Address: b.addr, Bytes: b.bytes, View: view, Kind: schemas.HeldByPython, Path: path}

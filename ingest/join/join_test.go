@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// trainStep simulates one DP-SGD step with one layer. Without tags it is a bare step. next is the mode of the part that
-// follows the step's update.
+// trainStep simulates one DP-SGD step of a model with one layer. If tags is false, the step is a bare step. next is the
+// mode of the step that follows.
 func trainStep(w *world, first, tags bool, next uint8) {
 	tag := func(th uint16, kind spool.TagKind, names ...string) {
 		if tags {
@@ -32,7 +32,7 @@ func trainStep(w *world, first, tags bool, next uint8) {
 		w.alloc(main, "h", 3*mib)
 		tag(main, spool.TagHookActivation, "h")
 		w.drop(main, "scratch")
-		w.alloc(main, "mask", 3*mib) // held by a C++ node that the walk does not see
+		w.alloc(main, "mask", 3*mib) // a C++ node holds the mask, and the agent's walk of the graph does not see it
 		w.alloc(main, "logits", 5*mib)
 	})
 	tag(main, spool.TagOutput, "logits")
@@ -96,7 +96,7 @@ const (
 	bareMode     = spool.FlagRecording
 )
 
-// trained returns a world after set-up and a first step. next is the mode of the following step.
+// trained returns a world after set-up and one training step. next is the mode of the step that follows.
 func trained(t *testing.T, next uint8) *world {
 	w := newWorld(t)
 	w.span(spool.PhaseBegin, main, uint64(w.name("setup.model")), func() {
@@ -117,7 +117,7 @@ func TestCategories(t *testing.T) {
 	if j.AmbiguousTags != 0 || w.at["unbound"] != 0 {
 		t.Fatalf("%d ambiguous tags, %d unbound: %v", j.AmbiguousTags, w.at["unbound"], j.Ambiguous)
 	}
-	w.expect(j, []expectation{ // labels are of the last step
+	w.expect(j, []expectation{ // each label has its position in the last step
 		{"weight", lastLife, "forward", "parameters/tagged"},
 		{"forgotten", lastLife, "forward", "parameters/phase"},
 		{"loose", lastLife, "forward", "script/phase"},
@@ -125,7 +125,7 @@ func TestCategories(t *testing.T) {
 		{"h", lastLife, "forward", "activations/tagged"},
 		{"mask", lastLife, "forward", "activations/lifetime"},
 		{"logits", lastLife, "forward", "activations/tagged"},
-		{"logits", lastLife, "between", "outputs/tagged"}, // autograd has let go
+		{"logits", lastLife, "between", "outputs/tagged"}, // autograd no longer holds the block
 		{"dlogits", lastLife, "backward", "activation_gradients/lifetime"},
 		{"scaled", lastLife, "sampler", "clip_temporaries/lifetime"},
 		{"gs", lastLife, "sampler", "per_sample_gradients/tagged"},
@@ -140,13 +140,13 @@ func TestCategories(t *testing.T) {
 	})
 }
 
-// Without tags, the lives of blocks give less specific categories, with evidence by lifetime or by phase.
+// If no block has a tag, the lives of blocks give less specific categories, with evidence by lifetime or by phase.
 func TestLifetimes(t *testing.T) {
 	w := trained(t, instrumented)
 	w.tags = nil
 	trainStep(w, false, false, instrumented)
 	j := w.join()
-	w.expect(j, []expectation{ // labels are of the last step
+	w.expect(j, []expectation{ // each label has its position in the last step
 		{"h", lastLife, "forward", "activations/lifetime"},
 		{"dlogits", lastLife, "backward", "activation_gradients/lifetime"},
 		{"gs", lastLife, "after hook", "activation_gradients/phase"},
@@ -158,9 +158,9 @@ func TestLifetimes(t *testing.T) {
 	})
 }
 
-// The blocks of a bare step take the categories of their matches in an instrumented step, as far as that step's tags
-// show them. In a step without a match, a block that outlives backward is other, and a block that is freed in backward
-// may have belonged to a hook.
+// A block of a bare step takes the category of its match in an instrumented step, as far as the tags of the
+// instrumented step show a category. If a bare step has no match, a block that outlives backward is other. A block that
+// is freed in backward may then have belonged to a hook.
 func TestMatches(t *testing.T) {
 	for _, more := range []int{0, 1, 40} {
 		w := trained(t, instrumented)
@@ -202,8 +202,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// If a bare step without a match makes a per-sample gradient, the gradient is known from its birth on, by a tag of the
-// next step.
+// If a bare step has no match and allocates a per-sample gradient, a tag of the next step shows what the block is. The
+// block then has this category from birth on.
 func TestPerSampleGradientOfAnUnmatchedStep(t *testing.T) {
 	w := trained(t, bareMode)
 	for range 40 {
@@ -231,8 +231,8 @@ func TestPerSampleGradientOfAnUnmatchedStep(t *testing.T) {
 	})
 }
 
-// torch 2.15 allocates a workspace for each call. In a recording in which a workspace stays, a block of that size that
-// one call frees is a temporary.
+// torch 2.15 allocates a workspace for each call. If a workspace stays in one recording, a block of the same size that
+// is freed within a call counts as a temporary.
 func TestWorkspaceOfOneCall(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		w := newWorld(t)
@@ -278,7 +278,8 @@ func TestOnlyABareStepReachesThePeak(t *testing.T) {
 	}
 }
 
-// A tag binds to the only allocation at its address that it can mean, or to none.
+// A tag names an address. The tag binds to an allocation at this address only if no other allocation is possible, and
+// otherwise to none.
 func TestBinding(t *testing.T) {
 	t.Run("an address used again", func(t *testing.T) {
 		w := newWorld(t)
@@ -303,7 +304,7 @@ func TestBinding(t *testing.T) {
 		w := newWorld(t)
 		w.alloc(main, "a", 4*kib)
 		w.tag(main, spool.TagInput, "a")
-		// The engine's thread reuses the address while the main thread has no events.
+		// The engine's thread reuses the address of block a while the main thread has no events.
 		w.mark(engine, spool.Engine, 0, 0)
 		w.drop(engine, "a")
 		w.alloc(engine, "b", 4*kib)
@@ -374,7 +375,7 @@ func TestBinding(t *testing.T) {
 			t.Errorf("%d ambiguous, %d unbound", j.AmbiguousTags, w.at["unbound"])
 		}
 	})
-	t.Run("after the last drain", func(t *testing.T) { // the process died before it wrote the events down
+	t.Run("after the last drain", func(t *testing.T) { // the process died before it wrote the last events
 		w := newWorld(t)
 		w.alloc(main, "a", 4*kib)
 		last := w.mark(main, spool.DrainBegin, 0, 1)
@@ -437,9 +438,9 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// When autograd releases an activation that a hook still holds, the block changes its category at that event. If the
-// recording does not show autograd's release within backward, the category changes at the end of the run that frees the
-// graph.
+// If autograd releases an activation that a hook still holds, the block changes its category at the event of the
+// release. If the recording does not show a release within backward, the block changes its category at the end of the
+// backward run that frees the graph.
 func TestHookOutlivesAutograd(t *testing.T) {
 	w := newWorld(t)
 	w.forward(func() {
@@ -452,7 +453,7 @@ func TestHookOutlivesAutograd(t *testing.T) {
 	w.backward(0, func() {
 		w.alloc(engine, "gradient", kib)
 		w.untag(engine, spool.TagSavedTensor, "released")
-		w.label("let go") // states are those just before the next event
+		w.label("let go") // a label shows the state just before the next event
 		w.drop(engine, "gradient")
 		w.alloc(engine, "next", kib)
 		w.label("in backward")
@@ -475,12 +476,12 @@ func TestHookOutlivesAutograd(t *testing.T) {
 	})
 }
 
-// Blocks that hooks hold in a forward pass without a backward also belong to autograd, by phase. If a backward begins,
-// the recording shows what autograd holds, and the join assumes nothing.
+// If the recording ends in forward, blocks of this forward that hooks hold also belong to autograd, with the evidence
+// phase. Once a backward has begun, the recording shows what autograd holds, and the join assumes nothing.
 func TestUnfinishedForward(t *testing.T) {
 	for _, c := range []struct {
 		begins bool
-		want   map[string]string // owners at the end
+		want   map[string]string // the owners when the recording ends
 	}{
 		{false, map[string]string{"hooked": "activations/phase hook_activations/tagged", "freed": "",
 			"unhooked": "activations/phase", "early": "hook_activations/tagged"}},
@@ -488,7 +489,7 @@ func TestUnfinishedForward(t *testing.T) {
 			"hook_activations/tagged", "late": "hook_activations/tagged"}},
 	} {
 		w := trained(t, instrumented)
-		w.alloc(main, "early", 3*mib) // not born in the forward pass
+		w.alloc(main, "early", 3*mib) // allocated before the forward pass
 		w.mark(main, spool.ForwardBegin, fwdFlags, 1)
 		for _, name := range []string{"hooked", "freed", "saved"} {
 			w.alloc(main, name, 3*mib)
@@ -500,7 +501,7 @@ func TestUnfinishedForward(t *testing.T) {
 			w.mark(main, spool.ForwardEnd, fwdFlags|spool.FlagDifferentiable, 1)
 			w.tag(main, spool.TagSavedTensor, "saved")
 			w.mark(main, spool.BackwardBegin, spool.FlagAccumulate, 1)
-			w.alloc(main, "late", 3*mib) // born in backward
+			w.alloc(main, "late", 3*mib) // allocated in backward
 			w.tag(main, spool.TagHookActivation, "late")
 		}
 		j := w.join()
@@ -537,8 +538,8 @@ func TestModulesOfBlocks(t *testing.T) {
 		w.alloc(engine, "d0", 3*mib)
 	})
 	w.span(spool.OptimizerBegin, main, 1, func() {})
-	// In a bare step the engine's thread makes no marks. Its last mark is from another phase and does not show the
-	// module.
+	// In a bare step the engine's thread makes no marks. The last mark of this thread is from an earlier phase, so the
+	// mark does not show the module.
 	w.forward(func() {})
 	w.mark(main, spool.BackwardBegin, spool.FlagAccumulate, 1)
 	w.event(main, schemas.ActionSnapshot, 0, 0)
@@ -594,7 +595,7 @@ func TestPhaseRows(t *testing.T) {
 	}
 }
 
-// The agent makes the drains, so an interval that contains one does not count as GPU time.
+// GPU time does not include an interval that contains a drain, since the agent and not the script makes drains.
 func TestDrainsAreNotTimed(t *testing.T) {
 	w := newWorld(t)
 	w.forward(func() {})
@@ -613,8 +614,8 @@ func TestDrainsAreNotTimed(t *testing.T) {
 	}
 }
 
-// If no CUDA event could be recorded in a step's forward and backward, a CUDA graph captured the step. The time around
-// the capture is not the step's time.
+// If torch could record no CUDA event in a step's forward and backward, a CUDA graph captured the step. The time around
+// the capture is not the step's time, so the step has no time.
 func TestACapturedStepIsNotTimed(t *testing.T) {
 	w := newWorld(t)
 	var begins []uint32
@@ -712,8 +713,8 @@ func TestWorkspaces(t *testing.T) {
 	}
 }
 
-// If the graphs of two steps save a tensor one after the other, it has autograd as an owner twice, and not for
-// overlapping times.
+// If the graphs of two steps save the same tensor, one step after the other, its block has autograd as an owner twice.
+// The two times do not overlap.
 func TestHeldOnceMore(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "noise", 4*kib)
@@ -739,17 +740,17 @@ func TestHeldOnceMore(t *testing.T) {
 	checkOwners(t, j)
 }
 
-// The tensor that a loss compares with is an input from birth to death, even while no graph holds it. A constant that
-// another node saved is no input, and neither is a block that forward made. A name by which the script keeps the target
-// changes nothing.
+// A loss compares the output with a target tensor. The target is an input from birth to death, even while no graph
+// holds it. A constant that the node of a product saved is no input, and neither is a block that forward allocated. If
+// the script also keeps the target under a name, the target stays an input.
 func TestTargets(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		targets(t, named)
 	}
 }
 
-// A user's tag for a loss's target takes precedence over the rule, also in bare steps. This holds whether the agent saw
-// the script's name for the target before or after the tag.
+// If the user tags a loss's target, the user's tag takes precedence over the rule for targets, also in bare steps. The
+// user's tag takes precedence whether the agent saw the script's name for the target before or after the tag.
 func TestTargetsOfTheUser(t *testing.T) {
 	for _, kinds := range [][]spool.TagKind{{spool.TagUser}, {spool.TagHeld, spool.TagUser},
 		{spool.TagUser, spool.TagHeld}} {
@@ -801,8 +802,8 @@ func TestTargetsOfTheUser(t *testing.T) {
 	}
 }
 
-// If a model is no module, its forward pass has no marks. So its output, which the loss compares with the target, is
-// also made outside all passes.
+// If a model is no torch module, the recording has no marks of its forward pass. The model's output is then allocated
+// outside all marked passes, like a target, and a loss also saves it. The join must not take this output for a target.
 func TestNoTargetsWithoutCalls(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "logits", 3*mib)

@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Once the agent has stopped following lines, the last line of a thread says nothing about the thread's requests. If
-// the journal does not say when lines were followed, they were followed in instrumented steps. Blocks of bare steps
-// have the lines of their matches.
+// Once the agent has stopped following lines, the last line of a thread says nothing about the thread's later requests.
+// Older journals do not say when lines were followed. In these, lines were followed in instrumented steps, and in all
+// steps of a prediction. Blocks of bare steps have the lines of their matches.
 func TestLinesOfTimesInWhichTheyAreFollowed(t *testing.T) {
 	const on = instrumented | spool.FlagLines
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestLinesOfTimesInWhichTheyAreFollowed(t *testing.T) {
 	}
 }
 
-// If following lines ends within a phase, later requests have no line.
+// If the agent stops following lines within a phase, later requests of the phase have no line.
 func TestLinesThatEndWithinAPhase(t *testing.T) {
 	w := newWorld(t)
 	w.mode(instrumented | spool.FlagLines)

@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Each rule has a test that applies it, named TestRule followed by the rule's name. doc.go lists the rules in the same
-// order.
+// Each rule R of the join has a test named TestRuleR that applies the rule. doc.go lists the rules in the same order as
+// ruleList.
 func TestRules(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "rulelist_test.go", nil, 0)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// applies reports whether a file has a test that calls expect with a rule.
+// applies reports whether a file has a test with the given name that calls expect with the given rule.
 func applies(file *ast.File, test, rule string) bool {
 	called := false
 	for _, d := range file.Decls {
@@ -62,7 +62,7 @@ func applies(file *ast.File, test, rule string) bool {
 	return called
 }
 
-// made returns a part of the life of an allocation that was made at event 10, in a phase of the first step.
+// made returns a part of an allocation's life. The allocation was made at event 10, in a phase of the first step.
 func made(in family, with ...func(*unowned)) *unowned {
 	u := &unowned{Alloc: &replay.Alloc{AllocSeq: 10}, birth: &birth{}, span: &steps.Span{}, family: in,
 		begin: 10, end: never}
@@ -75,7 +75,7 @@ func made(in family, with ...func(*unowned)) *unowned {
 func inside(u *unowned)    { u.inside = true }
 func unmatched(u *unowned) { u.unmatched = true }
 
-// expect compares a rule's verdict with "category/evidence", or "" if the rule does not apply.
+// expect compares a rule's verdict with want, which is "category/evidence", or "" if the rule must not apply.
 func expect(t *testing.T, apply rule, r *rules, u *unowned, want string) verdict {
 	t.Helper()
 	v, ok := apply(r, u)
@@ -100,16 +100,16 @@ func TestRuleBucketOfGradients(t *testing.T) {
 	if v := expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "gradients/lifetime"); v.name != 7 {
 		t.Errorf("its name is %d", v.name)
 	}
-	f.allocs[0].FreeRequestedSeq = 20 // the reducer let go of it while it made its buckets
+	f.allocs[0].FreeRequestedSeq = 20 // the reducer freed this block while it made its buckets
 	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
 	f.allocs[0].FreeRequestedSeq, f.context.reducers[0].done = 0, 0 // the reducer's call never ended
 	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
-	f.context.reducers[0].done, f.context.reducing = 2, nil // made outside its call
+	f.context.reducers[0].done, f.context.reducing = 2, nil // this block was made outside the reducer's call
 	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
 }
 
-// forwardRules returns rules for a device whose events lie in the forward pass of one step. The events make the
-// allocations, in order, and free none. The allocation with index tagged has an owner by tag.
+// forwardRules returns rules for a device whose events lie in the forward pass of one step. Each event makes one
+// allocation, and no event frees one. The allocation with index tagged has an owner by tag.
 func forwardRules(tagged int, actions []schemas.Action, sizes []int64) *rules {
 	result := &steps.Result{Spans: []steps.Span{{Under: schemas.PhaseForward}},
 		Steps: []steps.Step{{EndK: 1, Recorded: true, Instrumented: true}}}
@@ -136,7 +136,7 @@ func forwardRules(tagged int, actions []schemas.Action, sizes []int64) *rules {
 
 func TestRuleUntracedBlock(t *testing.T) {
 	r := forwardRules(-1, []schemas.Action{schemas.ActionAlloc, schemas.ActionGap}, []int64{3 * mib, 3 * mib})
-	r.f.allocs = append(r.f.allocs, replay.Alloc{Requested: 3 * mib}) // it was alive before recording began
+	r.f.allocs = append(r.f.allocs, replay.Alloc{Requested: 3 * mib}) // this block was alive before recording began
 	r.f.births, r.workspaces = make([]birth, 3), make([]bool, 3)
 	for alloc, want := range []string{"", "untraced/lifetime", "untraced/lifetime"} {
 		u := r.about(alloc, nil)
@@ -153,14 +153,14 @@ func TestRuleLibraryWorkspace(t *testing.T) {
 		u.whole = true
 		expect(t, libraryWorkspace, r, u, want)
 	}
-	u := r.about(1, nil) // of a part of its life something else is known
+	u := r.about(1, nil) // another part of the block's life has an owner
 	expect(t, libraryWorkspace, r, u, "")
 }
 
 func TestRuleCastOfWeight(t *testing.T) {
 	alloc := schemas.ActionAlloc
 	r := forwardRules(-1, []schemas.Action{alloc, alloc, alloc, alloc, alloc}, make([]int64, 5))
-	// The first allocation is freed while autocast releases its casts, and the second afterwards.
+	// The first allocation is freed while autocast frees its cached casts, and the second afterwards.
 	r.f.device.Events.Mark[3] = 1
 	r.f.context.dropping = map[uint32]bool{1: true}
 	r.f.allocs[0].FreeRequestedSeq, r.f.allocs[1].FreeRequestedSeq = 4, 5
@@ -221,7 +221,8 @@ func TestRuleKeptOutput(t *testing.T) {
 		expect(t, keptOutput, nil, made(in, given), "script/lifetime")
 	}
 	expect(t, keptOutput, nil, made(evalFamily, func(u *unowned) { u.begin = 60 }), "")
-	expect(t, keptOutput, nil, made(evalFamily, func(u *unowned) { u.output = true }), "") // before it was given
+	// before the model returned the block
+	expect(t, keptOutput, nil, made(evalFamily, func(u *unowned) { u.output = true }), "")
 }
 
 func TestRuleActivation(t *testing.T) {
@@ -235,7 +236,7 @@ func TestRuleActivation(t *testing.T) {
 		}
 		expect(t, activation, r, made(in, inside), "")
 	}
-	// Autograd held the block, and released it.
+	// The block outlived the graph, so autograd held the block before and has released it.
 	expect(t, activation, r, made(forwardFamily, func(u *unowned) { u.begin = 60 }), "script/phase")
 	expect(t, activation, r, made(evalFamily), "")
 	r.phaseEnd[0] = 100 // the recording ends in forward
@@ -263,7 +264,7 @@ func TestRuleBornInUpdate(t *testing.T) {
 	expect(t, bornInUpdate, r, made(updateFamily, in(0, 0)), "optimizer_state/lifetime")
 	expect(t, bornInUpdate, r, made(updateFamily, in(1, 61)), "optimizer_state/lifetime")
 	expect(t, bornInUpdate, r, made(updateFamily, in(1, 60)), "optimizer_temporaries/phase")
-	// No further step follows that the block could outlive.
+	// This is the last step, so the recording does not show whether the block would outlive a further step.
 	expect(t, bornInUpdate, r, made(updateFamily, in(2, 0)), "optimizer_temporaries/phase")
 	expect(t, bornInUpdate, r, made(forwardFamily, inside), "")
 	r.private = true
@@ -286,7 +287,7 @@ func TestRuleBornInScript(t *testing.T) {
 	expect(t, bornInScript, r, made(otherFamily, in(0), inside), "script/lifetime")
 	expect(t, bornInScript, r, made(otherFamily, in(-1)), "script/phase")
 	expect(t, bornInScript, r, made(evalFamily, in(0)), "")
-	for _, step := range []int64{1, 2} { // nobody marked passes there
+	for _, step := range []int64{1, 2} { // the agent did not mark the passes of these steps
 		expect(t, bornInScript, r, made(otherFamily, in(step)), "")
 	}
 	r.marked = false

@@ -10,8 +10,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// varyingStep is one DP-SGD step of a net with several layers. Batches differ in size and are divided into physical
-// batches. odd adds blocks that only some batches need: a buffer for a reduction in each layer whose bit is set.
+// varyingStep describes one DP-SGD step of a net with several layers. Logical batches differ in size and are divided
+// into physical batches. odd adds blocks that only some batches need: for each bit that is set, the layer of that
+// number allocates a buffer for a reduction.
 type varyingStep struct {
 	batches []int64
 	odd     uint
@@ -145,8 +146,9 @@ func varying(t *testing.T, steps []varyingStep, bare func(i int) bool) *Result {
 	return w.join()
 }
 
-// differing compares the blocks of bare steps with a recording in which every step has tags. all is the number of
-// compared blocks, differ the number of them that have another category at some event, and example describes one.
+// differing joins a recording with bare steps, and compares the blocks of its bare steps with those in a recording in
+// which every step has tags. all is the number of compared blocks. differ is the number of blocks that have another
+// category at some event. example describes one of these.
 func differing(t *testing.T, got, want *Result) (differ, all int, example string) {
 	t.Helper()
 	lives := want.facts.device.Replay.Allocs
@@ -173,7 +175,8 @@ func differing(t *testing.T, got, want *Result) (differ, all int, example string
 
 func everySecond(i int) bool { return i > 2 && i%2 == 1 }
 
-// At each event, all blocks of a bare step have the same category as when all steps have tags, for any batch size.
+// For any batch size, a block of a bare step has the same category at each event as in a recording in which all steps
+// have tags.
 func TestScaledSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 1))
 	for range 30 {
@@ -194,8 +197,8 @@ func TestScaledSteps(t *testing.T) {
 	}
 }
 
-// Blocks of bare steps also have the right categories if a logical batch has more or fewer physical batches than any
-// other.
+// Blocks of a bare step also have the right categories if its logical batch has more or fewer physical batches than the
+// logical batch of any other step.
 func TestMatchesOfOtherNumbersOfUnits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 2))
 	for range 30 {
@@ -218,8 +221,8 @@ func TestMatchesOfOtherNumbersOfUnits(t *testing.T) {
 	}
 }
 
-// If kernels take buffers that depend on the size, the blocks between them are still matched. A buffer that no step
-// with tags has may stay without a match. Its category then comes only from the rules.
+// If kernels allocate buffers that depend on the batch size, the join still matches the blocks between these buffers. A
+// buffer that no step with tags has may stay without a match. The buffer's category then comes from the rules alone.
 func TestMatchesOfUnequalSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
 	parts := false
@@ -242,8 +245,8 @@ func TestMatchesOfUnequalSteps(t *testing.T) {
 	}
 }
 
-// A step that shares too few allocations is not used, and does not keep a step that shares enough from supplying
-// matches.
+// If an instrumented step shares too few allocations with a bare step, the join does not use it for matches. An
+// instrumented step that shares enough still supplies matches.
 func TestMatchesBesideStepsThatShareLittle(t *testing.T) {
 	w := newWorld(t)
 	temporaries := func(th uint16, n int) {
@@ -252,7 +255,7 @@ func TestMatchesBesideStepsThatShareLittle(t *testing.T) {
 			w.drop(th, "temporary")
 		}
 	}
-	step := func(forward, backward, optimizer, saved int, next uint8) { // next is how the step behind it is recorded
+	step := func(forward, backward, optimizer, saved int, next uint8) { // next is the mode of the following step
 		w.forward(func() {
 			temporaries(main, forward)
 			for i := range saved {
@@ -269,10 +272,10 @@ func TestMatchesBesideStepsThatShareLittle(t *testing.T) {
 		w.mode(next)
 		w.span(spool.ZeroGradBegin, main, 0, func() {})
 	}
-	step(4, 2, 0, 0, instrumented) // shares six of ten
-	step(4, 0, 0, 0, bareMode)     // the nearest: four
+	step(4, 2, 0, 0, instrumented) // shares six of the bare step's ten allocations
+	step(4, 0, 0, 0, bareMode)     // shares four, and is the nearest step
 	step(4, 2, 2, 2, instrumented)
-	step(0, 2, 2, 0, instrumented) // as near: four others
+	step(0, 2, 2, 0, instrumented) // as near, and shares four other allocations
 	got := w.join().BareSteps
 	if len(got) != 1 || got[0].Blocks != 10 || got[0].Like == nil || *got[0].Like != 0 ||
 		got[0].How != schemas.LikeParts || got[0].Known != 6 {

@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// captured simulates a warm-up step and a step that a CUDA graph captures on a separate stream. Each has a matrix
-// product in forward and one in backward. In the captured step's forward, captured calls before and after just before
-// and just after the first product.
+// captured simulates two warm-up steps and a step that a CUDA graph captures on a separate stream. Each step has a
+// matrix product in forward and one in backward. In the captured step's forward, the functions before and after run
+// just before and just after the matrix product.
 func captured(t *testing.T, before, after func(*world)) (*world, *Result) {
 	w := newWorld(t)
 	w.alloc(main, "weights", 3*mib)
@@ -16,7 +16,7 @@ func captured(t *testing.T, before, after func(*world)) (*world, *Result) {
 		w.stream = 7
 		if step == 2 {
 			w.stream = 9
-			w.free = nil // a private pool
+			w.free = nil // the capture allocates from a private pool
 		}
 		w.forward(func() {
 			w.mark(main, spool.ModuleBegin, 0, 5)
@@ -42,7 +42,7 @@ func captured(t *testing.T, before, after func(*world)) (*world, *Result) {
 		})
 		w.update()
 		w.label([]string{"first", "second", "captured"}[step])
-		if step == 1 { // the world knows one block of a name
+		if step == 1 { // a world keeps only one live block of each name
 			for _, name := range []string{"cublas", "cublaslt", "engine's"} {
 				w.live["first "+name] = w.live[name]
 				delete(w.live, name)
@@ -52,7 +52,7 @@ func captured(t *testing.T, before, after func(*world)) (*world, *Result) {
 	return w, w.join()
 }
 
-// The stream on which a CUDA graph is captured has separate workspaces, in the one step that is captured.
+// The stream on which a CUDA graph is captured has its own workspaces, in the one step that is captured.
 func TestWorkspacesOfACapture(t *testing.T) {
 	w, j := captured(t, func(*world) {}, func(*world) {})
 	for life := range 2 {
@@ -63,8 +63,8 @@ func TestWorkspacesOfACapture(t *testing.T) {
 	}
 }
 
-// A tensor that a script keeps is no workspace, even if it has the size of one: before or after the product, or in
-// place of the workspace, with or without a tag.
+// A tensor that a script keeps is no workspace, even if it has the size of a workspace. The script may allocate it
+// before or after the matrix product.
 func TestKeptTensorIsNoWorkspace(t *testing.T) {
 	plant := func(names ...string) func(*world) {
 		return func(w *world) {
@@ -90,7 +90,8 @@ func TestKeptTensorIsNoWorkspace(t *testing.T) {
 	}
 }
 
-// Of the first step's blocks that have a workspace's size and stay, only one for each thread and stream is a workspace.
+// In the first step, several blocks may have the size of a workspace and stay. Only one of them for each thread and
+// stream counts as a workspace.
 func TestOneWorkspaceOfAThreadAndStream(t *testing.T) {
 	w := newWorld(t)
 	for step := range 2 {

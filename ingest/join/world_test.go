@@ -15,8 +15,9 @@ const (
 	mib = int64(1) << 20
 )
 
-// world simulates a training script with its agent: it makes marks, tags and allocator events in the order in which
-// they happen. Its allocator gives each block the first free segment that is large enough, so addresses are reused.
+// world simulates a training script with its agent. world makes marks, tags and allocator events in the order in which
+// they happen in a real run. The allocator of a world gives each block the first free segment that is large enough, so
+// blocks reuse addresses.
 type world struct {
 	t      *testing.T
 	marks  []spool.Mark
@@ -24,15 +25,15 @@ type world struct {
 	events schemas.EventColumns
 	names  map[uint32]string
 	ids    map[string]uint32
-	last   map[uint16]uint32 // by thread: k of its last mark
+	last   map[uint16]uint32 // the number of each thread's last mark
 	free   []segment
 	live   map[string]*block
-	blocks map[string][]*block // every life of a name
+	blocks map[string][]*block // all blocks that had a name, in order
 	next   uint64
-	at     map[string]int64 // labels
+	at     map[string]int64 // the event at each label
 	gaps   []replay.Gap
 	drains []schemas.Checkpoint
-	stream uint64 // that blocks are made for
+	stream uint64 // the stream for which blocks are allocated
 }
 
 type segment struct {
@@ -151,10 +152,11 @@ func (w *world) forward(body func()) {
 	w.mark(main, spool.ForwardEnd, fwdFlags|spool.FlagDifferentiable, 1)
 }
 
-// backward runs body with the engine's thread marked as the agent marks it.
+// backward runs body between marks of a backward pass, with a mark of autograd's thread as the agent makes it.
 func (w *world) backward(flags uint8, body func()) {
 	k := w.mark(main, spool.BackwardBegin, spool.FlagAccumulate|flags, 1)
-	w.event(main, schemas.ActionSnapshot, 0, 0) // stands for the seed gradient, which the main thread makes
+	// this event stands for the allocation of the seed gradient, which the main thread makes
+	w.event(main, schemas.ActionSnapshot, 0, 0)
 	w.mark(engine, spool.Engine, 0, uint64(k))
 	body()
 	w.mark(main, spool.BackwardEnd, 0, 0)
@@ -187,7 +189,7 @@ func (w *world) join(more ...func(*Rank)) *Result {
 	return j
 }
 
-// category returns the category of a name's n-th life at a label: "gradients/tagged".
+// category returns the category and the evidence of a name's n-th block at a label, in the form "gradients/tagged".
 func (w *world) category(j *Result, name string, n int, label string) string {
 	w.t.Helper()
 	seq, ok := w.at[label]
@@ -207,8 +209,8 @@ func (w *world) category(j *Result, name string, n int, label string) string {
 	return "no such block"
 }
 
-// expectation says under which category and with which evidence a name's block counts at a label: "gradients/tagged".
-// If a name is used several times, its lives are numbered from 0; lastLife is the last.
+// expectation says which category and which evidence a name's block has at a label, in the form "gradients/tagged". If
+// several blocks have the same name, they are numbered from 0; lastLife is the last block.
 type expectation struct {
 	name        string
 	life        int
@@ -230,7 +232,8 @@ func (w *world) expect(j *Result, all []expectation) {
 	}
 }
 
-// ownerAt returns the owner under which an allocation counts just after event seq, or nil.
+// ownerAt returns the owner under which an allocation counts just after event seq. ownerAt returns nil if no owner
+// holds the allocation then.
 func ownerAt(j *Result, alloc int, seq int64) *owner {
 	for i, o := range j.owners.of(alloc) {
 		if o.begin <= seq && seq < endOf(o.end) {
@@ -240,7 +243,8 @@ func ownerAt(j *Result, alloc int, seq int64) *owner {
 	return nil
 }
 
-// categoryAt returns the category under which an allocation counts just after event seq; other if it has no owner.
+// categoryAt returns the category under which an allocation counts just after event seq. The category is other if no
+// owner holds the allocation then.
 func categoryAt(j *Result, alloc int, seq int64) categoryIndex {
 	if o := ownerAt(j, alloc, seq); o != nil {
 		return o.category
@@ -248,8 +252,9 @@ func categoryAt(j *Result, alloc int, seq int64) categoryIndex {
 	return other
 }
 
-// checkOwners checks properties that each join must have: each moment of each life has an owner, no owner holds a block
-// beyond its life, and at each event the blocks under their categories sum to the allocated bytes.
+// checkOwners checks properties that the owners of every recording must have. Each moment of each block's life has an
+// owner, no owner holds a block beyond its life, and at each event the bytes of all categories sum to the allocated
+// bytes.
 func checkOwners(t *testing.T, j *Result) {
 	t.Helper()
 	lives := j.facts.device.Replay.Allocs

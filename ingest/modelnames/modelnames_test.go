@@ -8,18 +8,19 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// unlabelled returns a model's root module as the agent writes it if no model before it has the same names.
+// unlabelled returns the root module of a model without a label. The agent writes such a root if no earlier model has
+// the same names.
 func unlabelled(class string) spool.ModuleInfo { return spool.ModuleInfo{Class: class, First: true} }
 
-// labelled returns the root module of a model that the agent labelled.
+// labelled returns the root module of a model to which the agent gave a label.
 func labelled(label, class string) spool.ModuleInfo {
 	return spool.ModuleInfo{Path: label, Class: class, First: true}
 }
 
-// part returns a module that belongs to the model before it.
+// part returns a module that belongs to the model of the preceding root module.
 func part(path string) spool.ModuleInfo { return spool.ModuleInfo{Path: path, Class: "Linear"} }
 
-// encoder returns a part whose path equals its class.
+// encoder returns a module whose path equals its class, and which is no root module.
 func encoder() spool.ModuleInfo { return spool.ModuleInfo{Path: "Encoder", Class: "Encoder"} }
 
 func withParameters(root spool.ModuleInfo) spool.ModuleInfo {
@@ -27,13 +28,13 @@ func withParameters(root spool.ModuleInfo) spool.ModuleInfo {
 	return root
 }
 
-// Models with the same names get their classes as labels, including the model that was called first. All other models
-// keep their names.
+// If several models have parts of the same names, each of these models gets its class as a label, even the model that
+// was called first. All other models keep their names.
 func TestDisambiguate(t *testing.T) {
 	for name, c := range map[string]struct {
 		modules []spool.ModuleInfo
-		paths   map[string]string // of modules, before and after
-		tensors map[string]string // before and after
+		paths   map[string]string // the path of each module, without and with labels
+		tensors map[string]string // the name of each tensor, without and with labels
 	}{
 		"a GAN": {
 			modules: []spool.ModuleInfo{unlabelled("Discriminator"), part("main"), part("main.0"), unlabelled("Loss"),
@@ -153,7 +154,7 @@ func TestDisambiguate(t *testing.T) {
 			for i, tag := range j.Tags {
 				before := names[tags[i].Name]
 				want := c.tensors[before]
-				if tag.Kind == spool.TagUser { // the script's own names stay
+				if tag.Kind == spool.TagUser { // names that the script chose stay
 					want = before
 				}
 				if got := j.Names[tag.Name]; got != want {
@@ -164,8 +165,8 @@ func TestDisambiguate(t *testing.T) {
 	}
 }
 
-// journal returns a journal with the given modules and, for each name, tags of the agent and a tag of the script. It
-// has some modules twice, as the agent writes them.
+// journal returns a journal with the given modules. For each name, the journal has tags of the agent and a tag of the
+// script. Some modules are in the journal twice, as the agent writes them.
 func journal(modules []spool.ModuleInfo, names []string) *spool.Journal {
 	j := &spool.Journal{Names: map[uint32]string{}}
 	for i, m := range modules {
@@ -185,7 +186,7 @@ func journal(modules []spool.ModuleInfo, names []string) *spool.Journal {
 	return j
 }
 
-// gan returns the modules of the two models of a GAN.
+// gan returns the modules of the generator and the discriminator of a GAN.
 func gan() []spool.ModuleInfo {
 	return []spool.ModuleInfo{unlabelled("Discriminator"), part("main"), labelled("Generator", "Generator"),
 		part("Generator.main")}

@@ -49,7 +49,7 @@ func xzPacked(t testing.TB, p []byte) []byte {
 	return through(t, p, func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) })
 }
 
-// bzipped returns the content as compressed by Python's bz2, since Go has no writer for bzip2.
+// bzipped returns the test's content as Python's bz2 compressed it, since Go has no writer for bzip2.
 func bzipped(t testing.TB) []byte {
 	p, err := base64.StdEncoding.DecodeString(
 		"QlpoOTFBWSZTWSlPnJoAAAdRgAAQQAAuaEyAIAAxANABRphNP0jgXVi+cUrBdyRThQkClPnJoA==")
@@ -100,13 +100,14 @@ func tarOf(t testing.TB, names []string, p []byte) []byte {
 	return b.Bytes()
 }
 
-// TestList reads the same content from each kind of packing, and reads each entry twice.
+// TestList checks that each kind of archive and compression gives the same content, and that each entry can be read
+// twice.
 func TestList(t *testing.T) {
 	plain := []byte(content)
 	for _, c := range []struct {
 		name  string
 		p     []byte
-		names string // of the entries
+		names string // names of the entries, in order
 	}{
 		{"a.pickle", plain, "a.pickle"},
 		{"dir/a.pickle.gz", gzipped(t, plain), "a.pickle"},
@@ -114,7 +115,8 @@ func TestList(t *testing.T) {
 		{"a.pickle.s2", s2Packed(t, plain), "a.pickle"},
 		{"a.pickle.xz", xzPacked(t, plain), "a.pickle"},
 		{"a.pickle.bz2", bzipped(t), "a.pickle"},
-		{"a.pickle", gzipped(t, zstdPacked(t, plain)), "a.pickle"}, // bytes count, and not names
+		// the content decides how a file is unpacked, and not its name
+		{"a.pickle", gzipped(t, zstdPacked(t, plain)), "a.pickle"},
 		{"a.zip", zipOf(t, map[string][]byte{"deep/a.pickle.gz": gzipped(t, plain)}), "a.pickle"},
 		{"a.tar", tarOf(t, []string{"a.pickle", "b.pickle"}, plain), "a.pickle b.pickle"},
 		{"a.tgz", gzipped(t, tarOf(t, []string{"a.pickle", "b.pickle.xz"}, xzPacked(t, plain))), "a.pickle b.pickle"},

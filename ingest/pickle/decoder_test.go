@@ -71,7 +71,7 @@ func decode(d *Decoder) (any, error) {
 	return t.value(v), nil
 }
 
-// floats turns make.py's hexadecimal floats into numbers.
+// floats turns the hexadecimal floats that make.py writes into numbers.
 func floats(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -136,7 +136,8 @@ func TestSharedPartsStayShared(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts every sample after every byte.
+// TestTruncated checks that a sample that is cut short gives an error. TestTruncated cuts each sample after each of its
+// first 700 bytes, and after every 97th of the other bytes.
 func TestTruncated(t *testing.T) {
 	for _, s := range samples(t) {
 		all := s.bytes()
@@ -145,7 +146,7 @@ func TestTruncated(t *testing.T) {
 				continue
 			}
 			decoders := []*Decoder{NewBytesDecoder(all[:n], Limits{})}
-			if n%19 == 0 { // each has a buffer of its own
+			if n%19 == 0 { // few cuts, since each decoder has a buffer of its own
 				decoders = append(decoders, NewDecoder(bytes.NewReader(all[:n]), Limits{}))
 			}
 			for _, d := range decoders {
@@ -161,7 +162,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestLongStrings decodes strings that cross the end of the window.
+// TestLongStrings decodes strings that extend over the end of the decoder's window.
 func TestLongStrings(t *testing.T) {
 	long := bytes.Repeat([]byte("0123456789abcdef"), 3*windowBytes/16)
 	p := []byte{opProto, 4, opBinBytes, byte(len(long)), byte(len(long) >> 8), byte(len(long) >> 16),

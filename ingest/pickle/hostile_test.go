@@ -20,7 +20,7 @@ func unwrapAll(err error) error {
 	return err
 }
 
-// TestRefusedOpcodes checks that all opcodes in pickletools' list that are not plain data are refused.
+// TestRefusedOpcodes checks that the decoder refuses all opcodes in pickletools' list that do not stand for plain data.
 func TestRefusedOpcodes(t *testing.T) {
 	for op, name := range map[byte]string{
 		'P': "PERSID", 'Q': "BINPERSID", 'R': "REDUCE", 'b': "BUILD", 'c': "GLOBAL", 'i': "INST", 'o': "OBJ",
@@ -42,8 +42,8 @@ func TestRefusedOpcodes(t *testing.T) {
 	}
 }
 
-// TestEveryOpcodeByte checks that each of the 256 bytes is executed, refused by name, or reported as no opcode, and
-// that an empty stack causes no panic.
+// TestEveryOpcodeByte decodes each of the 256 bytes as an opcode. The decoder must execute it, refuse it by name, or
+// report that it is no opcode, and an empty stack must not cause a panic.
 func TestEveryOpcodeByte(t *testing.T) {
 	for op := range 256 {
 		for _, before := range []string{"", "(", "N", "](", "}(", "]\x94(", "(NN", "]N", "}NN"} {
@@ -100,7 +100,7 @@ func TestBrokenPickles(t *testing.T) {
 	}
 }
 
-// TestBombs checks that small inputs that would need much memory are refused before the memory is allocated.
+// TestBombs checks that the decoder refuses small inputs that would need much memory, before it allocates the memory.
 func TestBombs(t *testing.T) {
 	for name, c := range map[string]struct {
 		in     string
@@ -131,7 +131,7 @@ func TestBombs(t *testing.T) {
 		for _, d := range []*Decoder{NewBytesDecoder([]byte(c.in), c.limits), NewDecoder(strings.NewReader(c.in),
 			c.limits)} {
 			if name == "input" && d.in.r == nil {
-				continue // bytes in memory are there already
+				continue // the input is in memory already, so its length is no problem
 			}
 			_, err := decode(d)
 			var l *LimitError
@@ -152,7 +152,7 @@ func manyStrings(n int) string {
 	return b.String()
 }
 
-// TestPromisedLengthIsNotBelieved decodes an input that claims 16 MiB and has only a few bytes.
+// TestPromisedLengthIsNotBelieved decodes an input that claims a string of 16 MiB and has only a few bytes.
 func TestPromisedLengthIsNotBelieved(t *testing.T) {
 	in := "\x80\x04X\x00\x00\x00\x01" + "abc"
 	if n := allocated(func() {
@@ -176,7 +176,7 @@ func TestSharingCostsNothing(t *testing.T) {
 	}
 }
 
-// TestLinear checks that four times the input does not need much more than four times the memory.
+// TestLinear checks that the decoder does not need much more than four times the memory for four times the input.
 func TestLinear(t *testing.T) {
 	for name, unit := range map[string]string{"append one by one": "Na", "batches": "(NNe", "pushes": "N0"} {
 		cost := func(n int) uint64 {
@@ -222,7 +222,7 @@ func FuzzDecode(f *testing.F) {
 		if errA != nil && strings.Contains(errA.Error(), "zero Ref") {
 			t.Error(errA)
 		}
-		limits.Memory = 0 // interning takes some
+		limits.Memory = 0 // interning strings takes some memory
 		want, errWant := NewBytesDecoder(p, limits).Decode(plainBuilder{&contents{}})
 		got, err := NewBytesDecoder(p, limits).Decode(&contents{intern: true})
 		if fmt.Sprint(err) != fmt.Sprint(errWant) || got.kind != want.kind || got.depth != want.depth || got.n != want.n {

@@ -23,8 +23,8 @@ func edited(v any, edit func(string) string) any {
 	return v
 }
 
-// Strings become longer and shorter, so that their lengths need more or fewer bytes. Everything else stays the same,
-// including frames and shared parts.
+// Rewrite makes strings longer and shorter, so that their lengths need more or fewer bytes. Everything else in the
+// pickle stays the same, including frames and shared parts.
 func TestRewrite(t *testing.T) {
 	edits := map[string]func(string) string{
 		"as it was": func(s string) string { return s },
@@ -59,7 +59,8 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// Rewrite returns an error for a pickle that is cut at any byte or that is not binary.
+// Rewrite returns an error for a pickle that is cut after any byte. Rewrite also refuses a pickle with a wrong frame, a
+// string of Python 2, a class or a string that is too long.
 func TestRewriteRefuses(t *testing.T) {
 	whole := []byte("\x80\x04\x95\x0a\x00\x00\x00\x00\x00\x00\x00]\x94(\x8c\x01a\x94Ke.")
 	whole = append(whole[:len(whole)-2], "\x07e."...)
@@ -85,7 +86,8 @@ func TestRewriteRefuses(t *testing.T) {
 	}
 }
 
-// For any bytes, a rewritten pickle has the same structure. If edit changes no string, the bytes are the same.
+// If Rewrite accepts the bytes, the rewritten pickle has the same structure. If edit changes no string, the bytes stay
+// the same.
 func FuzzRewrite(f *testing.F) {
 	for _, s := range samples(f) {
 		if len(s.Pickle) < 4000 && s.Protocol >= 2 {
@@ -107,17 +109,19 @@ func FuzzRewrite(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// The decoder replaces what is no UTF-8, before which its length is another.
+		// The decoder replaces bytes that are no UTF-8, and so changes a string's length. ToValidUTF8 makes the length
+		// the same before and after.
 		shorter := func(s string) string { return strings.Repeat("x", len(strings.ToValidUTF8(s, "\uFFFD"))%2) }
 		if q, err = Rewrite(p, shorter); err != nil {
 			t.Fatal(err)
 		}
 		after, err := decode(NewBytesDecoder(q, limits))
 		if err != nil && strings.Contains(err.Error(), "is beyond all values so far") {
-			// a slot that only strings, being bytes, made room for: picklers number slots in the order of writing
+			// The rewritten pickle may lack a memo slot that existed only since the strings took up bytes. Real
+			// picklers number the slots in the order of writing.
 			return
 		}
-		// as text: no NaN is itself
+		// The values are compared as text, since NaN does not equal NaN.
 		if want, got := fmt.Sprint(plain(edited(before, shorter))), fmt.Sprint(plain(after)); err != nil ||
 			got != want {
 			t.Fatalf("%x: %s, want %s, %v", p, got, want, err)

@@ -9,11 +9,11 @@ import (
 	"testing/iotest"
 )
 
-// contents is a builder whose containers are numbers that depend only on their contents, so all of its lists may be
-// interned.
+// contents is a builder that replaces each container by a number that depends only on the container's items. Two lists
+// with the same items have the same number, so lists may be interned.
 type contents struct {
 	intern bool
-	lists  int // calls of List
+	lists  int // how often List was called
 }
 
 func (c *contents) of(kind Kind, r Ref, items []Value) (Ref, error) {
@@ -34,17 +34,17 @@ func (c *contents) Dict(r Ref, items []Value) (Ref, error) { return c.of(Dict, r
 func (c *contents) Tuple(items []Value) (Ref, error)       { return c.of(Tuple, Ref{}, items) }
 func (c *contents) Interned(Ref) bool                      { return c.intern }
 
-// plainBuilder hides that a builder is an Interner.
+// plainBuilder hides the method Interned of a builder, so the decoder builds every list.
 type plainBuilder struct{ Builder }
 
-// stacks returns a pickle of n lists of the strings 0 to 9, each fetched from the memo. List i equals list i modulo
-// kinds.
+// stacks returns a pickle of n lists of the strings 0 to 9. The lists fetch the strings from the memo. List i equals
+// list i modulo kinds.
 func stacks(n, kinds int) []byte {
 	p := []byte("\x80\x04](")
 	for i := range 10 {
 		p = fmt.Appendf(p, "\x8c\x01%d\x94", i)
 	}
-	p = append(p, '1', '(') // POP_MARK: the strings are only in the memo
+	p = append(p, '1', '(') // POP_MARK leaves the strings only in the memo
 	for i := range n {
 		p = append(p, ']', 0x94, '(')
 		for k := range 40 {
@@ -59,8 +59,8 @@ func stacks(n, kinds int) []byte {
 	return append(p, "e."...)
 }
 
-// Lists that fetch the same items as an earlier list have the same content as without the shortcut, and the builder is
-// called only for new lists.
+// The decoder has a shortcut for lists that fetch the same items from the memo as an earlier list. The lists have the
+// same content with and without the shortcut, and with it the decoder calls the builder only for new lists.
 func TestFetchedLists(t *testing.T) {
 	p := stacks(5000, 7)
 	plain, interning := &contents{}, &contents{intern: true}
@@ -79,7 +79,7 @@ func TestFetchedLists(t *testing.T) {
 		if err != nil || got.Ref() != want.Ref() || got.depth != want.depth {
 			t.Errorf("%s: %+v, want %+v, %v", name, got, want, err)
 		}
-		// Lists that lie in two windows are built, too.
+		// The decoder also builds a list that extends over two windows.
 		if windows := len(p)/windowBytes + 1; interning.lists > 1+7+windows && name == "reader" {
 			t.Errorf("%s: %d lists were built", name, interning.lists)
 		}
@@ -90,7 +90,7 @@ func TestFetchedLists(t *testing.T) {
 	}
 }
 
-// The memory for remembered lists is bounded, and counts as memory.
+// The decoder remembers lists in a bounded amount of memory, and counts this memory against its limit.
 func TestFetchedListsAreForgotten(t *testing.T) {
 	var p []byte
 	p = append(p, "\x80\x04]("...)
@@ -122,24 +122,25 @@ func TestFetchedListsAreForgotten(t *testing.T) {
 	}
 }
 
-// A list that is still empty is filled by the next batch, in any context.
+// If a list is still empty, the next batch of items fills it, whatever surrounds the list.
 func TestFetchesIntoEmptyLists(t *testing.T) {
 	const strings2 = "\x80\x04(\x8c\x01a\x94\x8c\x01b\x941"
 	for _, body := range []string{
-		"]\x94(h\x00h\x01e](h\x00h\x01e\x86.",                        // two equal lists, one of them in the memo
-		"](h\x00h\x01e(h\x00h\x01e.",                                 // a list that grows by the same
-		"](h\x00e(h\x01e](h\x00e\x86.",                               // one that has grown is another
-		"](h\x00h\x01e](h\x00h\x01eh\x00a\x86.",                      // by APPEND, too
-		"](h\x00h\x01](h\x00h\x01ee.",                                // inside one another
-		"]\x94(h\x02h\x00e.",                                         // into itself
-		"]\x940h\x02(h\x00e.",                                        // grows after it was shared
-		"](h\x00h\x01l\x86.", "](h\x00h\x01t\x86.", "](h\x00h\x07e.", // no APPENDS, no such slot
+		"]\x94(h\x00h\x01e](h\x00h\x01e\x86.",                        // two equal lists, and the memo has the first
+		"](h\x00h\x01e(h\x00h\x01e.",                                 // a list that appends the same items twice
+		"](h\x00e(h\x01e](h\x00e\x86.",                               // a list that has grown does not equal the earlier list
+		"](h\x00h\x01e](h\x00h\x01eh\x00a\x86.",                      // a list that grows by APPEND
+		"](h\x00h\x01](h\x00h\x01ee.",                                // a list inside an unfinished list
+		"]\x94(h\x02h\x00e.",                                         // a list that contains itself
+		"]\x940h\x02(h\x00e.",                                        // a list that grows after it was shared
+		"](h\x00h\x01l\x86.", "](h\x00h\x01t\x86.", "](h\x00h\x07e.", // no APPENDS, and no such memo slot
 		"N](h\x00e(](h\x00ee\x86.", "](](h\x00h\x01e](h\x00h\x01ee.",
-		"(](h\x00h\x01eh\x00(h\x01e.", "]((h\x00e.", // no list on top, none above the mark
+		"(](h\x00h\x01eh\x00(h\x01e.", "]((h\x00e.", // no list on top of the stack, and none above the mark
 	} {
 		p := []byte(strings2 + body)
 		want, errWant := NewBytesDecoder(p, Limits{}).Decode(plainBuilder{&contents{}})
-		for _, more := range []string{"", strings.Repeat("N", runBytes)} { // with and without run
+		// with more bytes after its end, a list also goes through Decoder.run
+		for _, more := range []string{"", strings.Repeat("N", runBytes)} {
 			got, err := NewBytesDecoder(append(p, more...), Limits{}).Decode(&contents{intern: true})
 			if got.Ref() != want.Ref() || got.kind != want.kind || got.depth != want.depth ||
 				fmt.Sprint(err) != fmt.Sprint(errWant) {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// tree is a builder that keeps all containers, in the form of make.py's tagged JSON.
+// tree is a builder that keeps all containers, as nodes in the tagged JSON that make.py writes.
 type tree struct {
 	d    *Decoder
 	refs []*node
@@ -61,8 +61,8 @@ func (t *tree) value(v Value) any {
 	panic(fmt.Sprintf("value of kind %d", v.Kind()))
 }
 
-// plain replaces nodes by their contents. It must only be used for values with few shared parts, since each use is
-// expanded.
+// plain replaces nodes by their contents. plain expands each use of a shared part, so it must only be used for values
+// with few shared parts.
 func plain(v any) any {
 	n, ok := v.(*node)
 	if !ok {

@@ -7,9 +7,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// training returns events like those of training steps: a forward pass that keeps blocks, and a backward pass that
-// frees them in reverse, with temporaries. The model of the allocator is slow, so it runs only a few steps, and the
-// events of the last step are repeated.
+// training returns events as training steps make them. A forward pass keeps blocks, and a backward pass frees these in
+// reverse and allocates temporaries. The model of the allocator is slow, so it runs only four steps, and training
+// repeats the events of the last step.
 func training(events int) *schemas.EventColumns {
 	m := newModel()
 	rnd := rand.New(rand.NewPCG(3, 3))
@@ -37,7 +37,7 @@ func training(events int) *schemas.EventColumns {
 	for range 3 {
 		step()
 	}
-	// From here on a step begins with the memory as the last step left it, so the same events repeat.
+	// Each further step begins and ends with the same memory, so its events can be repeated.
 	from := m.trace.Len()
 	step()
 	for n := m.trace.Len(); m.trace.Len() < events; {

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// decode turns any bytes into events, lists and settings, in a small address space so that blocks often overlap.
+// decode turns any bytes into events, lists and settings. The events' addresses lie in a small range, so blocks often
+// overlap.
 func decode(data []byte) (e schemas.EventColumns, start, final []schemas.SegmentBlock, s Settings) {
 	if len(data) > 0 {
 		s.ExpandableSegments = data[0]&1 != 0
@@ -42,7 +43,7 @@ func decode(data []byte) (e schemas.EventColumns, start, final []schemas.Segment
 		switch {
 		case kind < 240:
 			e.Append(schemas.Action(kind%13), addr, size, stream, 0, 0, 0, uint64(data[5]&8))
-		case kind < 244: // one that can be right
+		case kind < 244: // a block that fills its segment, so the list can be right
 			b.SegmentAddress, b.SegmentBytes = b.Address, b.BlockBytes
 			start = append(start, b)
 		default:
@@ -69,7 +70,7 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// survive replays events that may be inconsistent, and checks that the result is consistent in itself.
+// survive replays events that may be inconsistent, and checks that the parts of the result agree with each other.
 func survive(t *testing.T, e *schemas.EventColumns, start, final []schemas.SegmentBlock, settings Settings) {
 	t.Helper()
 	r, err := New(settings, start)
@@ -110,8 +111,8 @@ func survive(t *testing.T, e *schemas.EventColumns, start, final []schemas.Segme
 	compareUsed(res, final)
 }
 
-// The test damages real traces in several ways: events are lost, doubled, swapped or changed, or the settings are
-// wrong.
+// TestDamagedTraces damages the traces of the allocator's model. TestDamagedTraces drops, doubles, swaps or changes
+// events, and uses wrong settings.
 func TestDamagedTraces(t *testing.T) {
 	for seed := range uint64(60) {
 		v := variants[seed%uint64(len(variants))]
@@ -144,7 +145,7 @@ func TestDamagedTraces(t *testing.T) {
 	}
 }
 
-// checkHeap checks that the heap's indices agree with each other.
+// checkHeap checks that the indices of the replay's heap agree with each other.
 func checkHeap(t *testing.T, h *heap) {
 	t.Helper()
 	end := uint64(0)
@@ -171,7 +172,8 @@ func checkHeap(t *testing.T, h *heap) {
 	}
 }
 
-// The test compares addrMap with Go's map, with deletions that move entries across the end of the table.
+// TestAddrMap compares addrMap with Go's map. TestAddrMap also deletes entries, which moves others across the end of
+// the table.
 func TestAddrMap(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 9))
 	m, want := newAddrMap(), map[uint64]int32{}

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// gapped is a model's trace with holes. from maps events: the values after event i equal those after the model's
-// event from[i].
+// gapped is a trace of the allocator's model with gaps. from[i] is the event of the whole trace after which the model's
+// values equal the values after event i of the trace with gaps.
 type gapped struct {
 	trace schemas.EventColumns
 	gaps  []Gap
@@ -17,7 +17,7 @@ type gapped struct {
 	model *model
 }
 
-// simulateGaps leaves out two thirds of a run, in pieces of the given number of steps.
+// simulateGaps leaves out two thirds of a run's events, in pieces of the given number of steps.
 func (v *variant) simulateGaps(seed uint64, piece int) *gapped {
 	g := &gapped{from: []int{0}}
 	recorded, step, at := true, 0, 0
@@ -68,8 +68,8 @@ func (v *variant) simulateGaps(seed uint64, piece int) *gapped {
 	return g
 }
 
-// With the allocator's own list at the end of each gap, every later counter is exact, and so are all blocks at the
-// end.
+// If the allocator's own list follows each gap, the replay's counters after the gaps are exact, and so are all blocks
+// at the end.
 func TestGaps(t *testing.T) {
 	for _, v := range variants {
 		for _, piece := range []int{1, 7, 100, 350} {
@@ -97,14 +97,15 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// A block that stays over a gap is one life; another block at the same address is another life.
+// If the block stays over a gap, it is one allocation. A different block at the same address after the gap is another
+// allocation.
 func TestGapKeepsLives(t *testing.T) {
 	a := uint64(1) << 32
 	var e schemas.EventColumns
 	e.Append(schemas.ActionSegmentAlloc, a, 2*mib, 0, 0, 0, 0, 0)
-	e.Append(schemas.ActionAlloc, a, 1000, 0, 0, 0, 0, 0)      // stays
-	e.Append(schemas.ActionAlloc, a+1024, 600, 0, 0, 0, 0, 0)  // replaced by one of another size
-	e.Append(schemas.ActionAlloc, a+2048, 2000, 0, 0, 0, 0, 0) // goes
+	e.Append(schemas.ActionAlloc, a, 1000, 0, 0, 0, 0, 0)      // this block stays over the gap
+	e.Append(schemas.ActionAlloc, a+1024, 600, 0, 0, 0, 0, 0)  // a block of another size takes its place in the gap
+	e.Append(schemas.ActionAlloc, a+2048, 2000, 0, 0, 0, 0, 0) // this block is freed in the gap
 	e.Append(schemas.ActionGap, 0, 0, 0, 0, 0, 0, 0)
 	e.Append(schemas.ActionFreeRequested, a, 1000, 0, 0, 0, 0, 0)
 	e.Append(schemas.ActionFreeCompleted, a, 1000, 0, 0, 0, 0, 0)

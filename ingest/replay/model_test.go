@@ -8,28 +8,29 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// model is a caching allocator written for clarity: slices of blocks, linear searches, no index. It shares no code with
-// the replay, chooses blocks as torch does (best fit by stream and pool), and writes the trace that torch would write.
+// model is a caching allocator written for clarity. model has slices of blocks and linear searches, and no index. The
+// model shares no code with the replay, chooses blocks as torch does (best fit by stream and pool), and writes the
+// trace that torch would write.
 type model struct {
 	divisions  [16]int64
-	maxSplit   int64 // 0 = no limit
+	maxSplit   int64 // 0 is no limit
 	expandable bool
-	graph      uint64 // private pool that allocations go to; 0 = none
-	hidePools  bool   // as torch 2.11: the trace does not name pools
+	graph      uint64 // the private pool for allocations; 0 is no private pool
+	hidePools  bool   // if true, the trace does not name private pools, as in torch 2.11
 
 	top      uint64
 	segments []*mseg
 	trace    schemas.EventColumns
 	now      Counters
-	history  []Counters // after each event; [0] is before the first
-	seen     [3]int     // splits, merges, slack
+	history  []Counters // counters after each event; history[0] holds the counters before the first event
+	seen     [3]int     // number of splits, of merges and of blocks with slack
 }
 
 type mseg struct {
 	stream, pool uint64
 	small        bool
 	expandable   bool
-	limit        uint64 // end of the reservation of an expandable segment
+	limit        uint64 // the end of an expandable segment's address range
 	blocks       []*mblock
 }
 
@@ -38,7 +39,7 @@ type mblock struct {
 	size, requested int64
 	mapped          bool
 	used, pending   bool
-	shared          bool // another stream uses it
+	shared          bool // a stream other than the block's uses the block
 	seg             *mseg
 }
 
@@ -137,7 +138,7 @@ func (m *model) grow(size int64, small bool, stream uint64) *mblock {
 	}
 	s := &mseg{stream: stream, pool: m.graph, small: small}
 	b := &mblock{addr: m.top, size: n, mapped: true, seg: s}
-	m.top += uint64(n) // segments touch, but must not merge
+	m.top += uint64(n) // this segment touches the last one, and their blocks must not merge
 	s.blocks = []*mblock{b}
 	m.segments = append(m.segments, s)
 	m.now.Reserved += n
@@ -156,8 +157,8 @@ func (m *model) growExpandable(size int64, small bool, stream uint64) *mblock {
 				continue
 			}
 			for i, b := range s.blocks {
-				// Check whether a free block followed by an unmapped one, or an unmapped block alone, has enough
-				// address space for the request.
+				// Check whether one unmapped block, or a free block with an unmapped block after it, has enough address
+				// space for the request.
 				j, room := i, int64(0)
 				for j < len(s.blocks) && (s.blocks[j].free() || !s.blocks[j].mapped) && room < size {
 					room += s.blocks[j].size
@@ -200,7 +201,7 @@ func (m *model) mapPages(u *mblock, n, page int64) *mblock {
 	return b
 }
 
-// merge joins a free (or unmapped) block with neighbours of the same kind and returns the resulting block.
+// merge joins a block with its neighbours if they are also free, or also unmapped. merge returns the joined block.
 func (m *model) merge(b *mblock) *mblock {
 	s := b.seg
 	same := func(c *mblock) bool { return c.mapped == b.mapped && !c.used && !c.pending }
@@ -238,7 +239,7 @@ func (m *model) complete(b *mblock) {
 	m.merge(b)
 }
 
-// emptyCache releases segments that are entirely free, and free pages of expandable segments.
+// emptyCache releases segments without used blocks, and the free pages of expandable segments.
 func (m *model) emptyCache() {
 	var left []*mseg
 	for _, s := range m.segments {
@@ -291,7 +292,7 @@ func (m *model) unmapPages(s *mseg) {
 	}
 }
 
-// list returns the allocator's own list in torch's form, with one segment for each contiguous mapped range.
+// list returns the allocator's own list as torch writes it, with one segment for each contiguous mapped range.
 func (m *model) list() []schemas.SegmentBlock {
 	var rows []schemas.SegmentBlock
 	for _, s := range m.segments {
@@ -328,7 +329,7 @@ func (m *model) list() []schemas.SegmentBlock {
 	return rows
 }
 
-// run makes n random allocations and frees, with about live blocks at any time.
+// run makes n random allocations and frees. The number of allocated blocks stays near live.
 func (m *model) run(rnd *rand.Rand, n, live int, streams uint64, each func()) {
 	var held, pending []*mblock
 	take := func(list *[]*mblock) *mblock {
@@ -340,7 +341,7 @@ func (m *model) run(rnd *rand.Rand, n, live int, streams uint64, each func()) {
 	for range n {
 		switch p := rnd.IntN(1000); {
 		case p < 3:
-			// torch's release_cached_blocks first waits for all other streams.
+			// Like torch's release_cached_blocks, the model first waits for all other streams.
 			for len(pending) > 0 {
 				m.complete(take(&pending))
 			}

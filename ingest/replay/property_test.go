@@ -32,8 +32,8 @@ var variants = []variant{
 		model: func(m *model) { m.expandable, m.divisions = true, [16]int64{4, 4, 4, 4, 4, 4} }},
 }
 
-// simulate runs the model. In the middle third, allocations go to a private pool, as during the capture of a CUDA
-// graph.
+// simulate runs the allocator's model. In the middle third of the run, allocations go to a private pool, as during the
+// capture of a CUDA graph.
 func (v *variant) simulate(seed uint64, n, live int, each func(*model)) *model {
 	m := newModel()
 	if v.model != nil {
@@ -62,8 +62,8 @@ func every(n int) []int64 {
 	return at
 }
 
-// After each event, the replay has the same blocks, counters and peaks as the model, and at the end the same list of
-// blocks.
+// The replay has the same blocks, counters and peaks after each event as the allocator's model. At the end it has the
+// model's list of blocks.
 func TestReplayEqualsModel(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestReplayEqualsModel(t *testing.T) {
 	}
 }
 
-// checkResult checks properties that the result of any trace must have.
+// checkResult checks properties that the replay of any trace must have.
 func checkResult(t *testing.T, res *Result, e *schemas.EventColumns) {
 	t.Helper()
 	n := int64(e.Len())
@@ -149,7 +149,7 @@ func checkResult(t *testing.T, res *Result, e *schemas.EventColumns) {
 	}
 }
 
-// The same events in chunks of any size give the same result.
+// If a trace is replayed in chunks of any size, the result is the same.
 func TestChunksGiveTheSame(t *testing.T) {
 	v := variants[5]
 	m := v.simulate(3, 3000, 60, nil)
@@ -174,12 +174,12 @@ func TestChunksGiveTheSame(t *testing.T) {
 	}
 }
 
-// tail is the trace after the first n events.
+// tail returns the model's trace without its first n events.
 func tail(m *model, n int) *schemas.EventColumns {
 	return chunkOf(&m.trace, int64(n), int64(m.trace.Len()))
 }
 
-// With the allocator's own list from the moment at which recording began, the replay of a late recording is exact.
+// If a recording began late but has the allocator's own list from that moment, its replay is exact.
 func TestLateRecordingWithStart(t *testing.T) {
 	for _, v := range variants {
 		var start []schemas.SegmentBlock
@@ -222,7 +222,7 @@ func TestLateRecordingWithStart(t *testing.T) {
 	}
 }
 
-// A list taken in the middle (an OOM's) can be compared afterwards.
+// The replay can be compared with a list that the allocator made in the middle of the recording, for example at an OOM.
 func TestCompareInTheMiddle(t *testing.T) {
 	v := variants[1]
 	var lists [][]schemas.SegmentBlock
@@ -244,7 +244,7 @@ func TestCompareInTheMiddle(t *testing.T) {
 			t.Errorf("at event %d: %+v", list[0].Seq, c)
 		}
 	}
-	// Any change in a list is found.
+	// The comparison finds any changed block in a list.
 	list := lists[len(lists)-1]
 	for i := range list {
 		if list[i].State == schemas.BlockInactive {
@@ -266,7 +266,8 @@ func TestCompareInTheMiddle(t *testing.T) {
 	}
 }
 
-// If a recording lost events, the replay reports it, and does not continue as if the recording were complete.
+// If a recording lacks one event, the replay reports anomalies or a list that differs. Only if a free_requested event
+// is lost, the replay goes on as if the recording were complete.
 func TestLostEventsAreSeen(t *testing.T) {
 	v := variants[0]
 	m := v.simulate(2, 2500, 60, nil)
@@ -295,7 +296,8 @@ func TestLostEventsAreSeen(t *testing.T) {
 			}
 			checkResult(t, res, &e)
 			ok := res.Anomalies == (Anomalies{}) && res.Final.Exact()
-			// If the request to free is lost, the completed free shows it. Only allocated changes one event too late.
+			// If a free_requested event is lost, the free_completed event still frees the block. Only allocated then
+			// falls an event late.
 			if want := action == schemas.ActionFreeRequested; ok != want {
 				t.Errorf("%v event %d lost: exact is %v: %s", action, lost, ok, fmt.Sprint(res.Anomalies.Reason()))
 			}
@@ -303,8 +305,8 @@ func TestLostEventsAreSeen(t *testing.T) {
 	}
 }
 
-// compareUsed compares the used blocks of a replay with a list of the allocator from any event. The free blocks follow
-// from the used blocks and the segments, because adjacent free blocks merge.
+// compareUsed compares the used blocks of a replay with a list that the allocator made after any event. The used blocks
+// and the segments determine the free blocks, because adjacent free blocks merge.
 func compareUsed(r *Result, list []schemas.SegmentBlock) *Comparison {
 	rows, _ := byAddress(list)
 	if len(rows) == 0 {
@@ -313,7 +315,7 @@ func compareUsed(r *Result, list []schemas.SegmentBlock) *Comparison {
 	return r.compare(rows, nil, rows[0].Seq)
 }
 
-// chunkOf returns the events after from, up to and including to.
+// chunkOf returns the events after event from, up to event to.
 func chunkOf(e *schemas.EventColumns, from, to int64) *schemas.EventColumns {
 	part := e.Part(int(from), int(to))
 	return &part

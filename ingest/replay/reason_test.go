@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The sentences about anomalies of a trace use singular and plural correctly.
+// The sentences about anomalies of a trace have the right singular or plural.
 func TestReason(t *testing.T) {
 	var one, many Anomalies
 	for _, a := range []struct {

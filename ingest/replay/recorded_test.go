@@ -11,12 +11,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// testdata/record_mix.py made these recordings of torch's own allocator, on a phantom GPU with the given memory.
+// testdata/record_mix.py made these recordings of torch's own allocator, on a phantom GPU with the memory that what
+// gives.
 var recordings = []struct {
 	name string
-	what string // arguments of the script, PYTORCH_CUDA_ALLOC_CONF, device memory
+	what string // the script's arguments, PYTORCH_CUDA_ALLOC_CONF and the device's memory
 
-	maps, unmaps, pending, pools, oom bool // what must be in it for the test to mean something
+	maps, unmaps, pending, pools, oom bool // kinds of events that the recording must have, so that the test covers them
 }{
 	{name: "torch-2.11-pools", what: "2 pool graph oom; ; 8 GB", pending: true, pools: true, oom: true},
 	{name: "torch-2.11-expandable", what: "4 pool graph oom train; expandable_segments:True; 8 GB", maps: true,
@@ -31,7 +32,8 @@ var recordings = []struct {
 	{name: "torch-2.15-compile", what: "12 train compile; ; 8 GB", pending: true, pools: true},
 }
 
-// The replay equals all counters of torch at each checkpoint, and all blocks of torch's own list, to the byte.
+// At each checkpoint, the replay equals all of torch's counters to the byte. At the end the replay has all blocks of
+// torch's own list.
 func TestRecordedAllocator(t *testing.T) {
 	for _, rec := range recordings {
 		t.Run(rec.name, func(t *testing.T) {
@@ -100,7 +102,8 @@ func counters(t *testing.T, name string) (out []schemas.Checkpoint) {
 	return out
 }
 
-// If the same recordings begin late, requested and reserved bytes are still exact at each checkpoint.
+// If the replay lacks a recording's first 1,000 events, requested and reserved bytes are still exact at each
+// checkpoint.
 func TestRecordedAllocatorLate(t *testing.T) {
 	for _, rec := range recordings {
 		s, err := torchsnap.ReadFile(filepath.Join("testdata", rec.name+".pickle.zst"), torchsnap.Options{})

@@ -73,7 +73,7 @@ func TestRound(t *testing.T) {
 	}{
 		{&plain, 0, 512}, {&plain, 1, 512}, {&plain, 512, 512}, {&plain, 513, 1024}, {&plain, 1200, 1536},
 		{&plain, mib + 1, mib + 512},
-		{&four, 1200, 1536}, // at most 512·4: no divisions
+		{&four, 1200, 1536}, // up to 512·4 the size is not divided
 		{&four, 2048, 2048}, {&four, 2049, 2560}, {&four, 2560, 2560}, {&four, 2561, 3072}, {&four, 3585, 4096},
 		{&four, 4096, 4096},
 		{&four, 5 * mib, 5 * mib}, {&four, 5*mib + 1, 6 * mib}, {&four, 100 << 30, 112 << 30},
@@ -105,8 +105,8 @@ func TestSetDivisions(t *testing.T) {
 	}
 }
 
-// A remainder of 1 MiB stays in a large block as slack; a remainder that is larger is split off. A small block keeps
-// less than 512 B as slack.
+// If a remainder of exactly 1 MiB is left of a large block, it stays in the block as slack. A larger remainder is split
+// off. A small block keeps less than 512 B as slack.
 func TestSlack(t *testing.T) {
 	const a, b, c = 0x7f0000000000, 0x7f1000000000, 0x7f2000000000
 	res := mustRun(t, Settings{}, nil,
@@ -120,8 +120,8 @@ func TestSlack(t *testing.T) {
 	}
 }
 
-// If another stream uses a freed block, allocated falls at once, but active and requested fall only when the free
-// completes. Until then, the block is not merged with its neighbours.
+// If another stream uses a freed block, allocated falls at the request to free, but active and requested fall only when
+// the free completes. Until then, the block does not merge with its neighbours.
 func TestPendingFree(t *testing.T) {
 	const a = 0x7f0000000000
 	res := mustRun(t, Settings{}, nil,
@@ -149,7 +149,8 @@ func TestPendingFree(t *testing.T) {
 	}
 }
 
-// Unmapping the middle of a run leaves two runs. Mapping the middle again joins the two runs and their free memory.
+// If the middle of a mapped range is unmapped, two ranges remain. Mapping the middle again joins the two ranges and
+// their free memory.
 func TestUnmapTheMiddle(t *testing.T) {
 	const a = 0x7f0000000000
 	at := func(m int64) uint64 { return a + uint64(m*mib) }
@@ -173,7 +174,7 @@ func TestUnmapTheMiddle(t *testing.T) {
 	}
 }
 
-// In traces from before free_requested existed, a free is a single event.
+// Older traces have no free_requested events, so a single event stands for a whole free.
 func TestOldFrees(t *testing.T) {
 	const a, b = 0x7f0000000000, 0x7f1000000000
 	res := mustRun(t, Settings{}, nil, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 1000}, ev{completed, a, 1000},
@@ -182,8 +183,8 @@ func TestOldFrees(t *testing.T) {
 	if n := res.Anomalies; n.UntracedBlocks != 1 || n.PendingBefore != 0 || n.Lost() != 0 || res.PeakAllocated != 4096 {
 		t.Errorf("%+v, peak %d", n, res.PeakAllocated)
 	}
-	// The same event in a trace with free_requested events belongs to a block whose free was pending before the first
-	// event, so the block was not allocated in the trace.
+	// In a trace with free_requested events, a free_completed event without one frees a block whose free was pending
+	// before the first event. Such a block does not count as allocated in the trace.
 	res = mustRun(t, Settings{}, nil, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 1000}, ev{freeRequest, a, 1000},
 		ev{completed, a, 1000}, ev{completed, b, 3000})
 	equal(t, "allocated", res.Allocated, []int64{0, 0, 1024, 0, 0, 0})
@@ -193,8 +194,8 @@ func TestOldFrees(t *testing.T) {
 	}
 }
 
-// CUDA graph trees restore a pool by allocating each block with its exact size, with any remainder. Bytes that first
-// counted as slack are then removed from the block, from its birth on.
+// CUDA graph trees restore a private pool by allocating each block with its exact size, whatever remains. If an
+// allocation uses the remainder of a block, the remainder was no slack of that block, from the block's birth on.
 func TestRestoredPool(t *testing.T) {
 	const a = 0x7f0000000000
 	res := mustRun(t, Settings{}, nil, ev{segAlloc, a, 20 * mib}, ev{alloc, a, 19*mib + 512*kib},
@@ -205,7 +206,7 @@ func TestRestoredPool(t *testing.T) {
 	}
 }
 
-// If the trace does not name private pools, the pools come from the segments of the final list.
+// If the trace does not name private pools, the replay takes the pool of a segment from the final list.
 func TestPoolsBySegment(t *testing.T) {
 	const a = 0x7f0000000000
 	final := []schemas.SegmentBlock{

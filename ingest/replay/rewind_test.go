@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A replay that starts at any event states bounds for its values, and the true values lie within these. If no size is
-// open, all values and blocks are exact. Most peaks are exact even if sizes are open.
+// If a recording began late, the replay bounds its values, and the true values lie within these bounds. If the sizes of
+// all older blocks are known, all values and blocks are exact. Even if some sizes are unknown, most peaks are exact.
 func TestRewound(t *testing.T) {
 	var cuts, known, toTheByte int
 	for _, v := range variants {
@@ -69,7 +69,7 @@ func openAfter(res *Result, seq int64) (open int64) {
 	return open
 }
 
-// If the events cannot have led to the list after them, the replay does not treat them as a recording that began late.
+// If the events cannot have led to the list at the end, the replay does not treat them as a recording that began late.
 func TestContradictions(t *testing.T) {
 	v := variants[0]
 	m := v.simulate(3, 2500, 60, nil)

@@ -61,7 +61,7 @@ func replayFile(t *testing.T, path string) *replay.Result {
 	if res.Anomalies != (replay.Anomalies{}) {
 		t.Errorf("%s: anomalies in a recording from the start: %s", filepath.Base(path), res.Anomalies.Reason())
 	}
-	// Requested bytes are conserved: all allocated bytes minus all freed bytes equal the bytes in the list.
+	// Requested bytes are conserved: all requests minus all freed requests equal the requested bytes in the final list.
 	var balance int64
 	for i := range e.Len() {
 		switch e.Action[i] {
@@ -90,7 +90,7 @@ func replayFile(t *testing.T, path string) *replay.Result {
 
 const recorded = "../torchsnap/testdata"
 
-// truth has torch.cuda.max_memory_allocated() and max_memory_reserved() of runs of Opacus training on an H200.
+// truth has torch.cuda.max_memory_allocated() and max_memory_reserved() of three trainings with Opacus on an H200.
 var truth = []struct {
 	file                string
 	events, blocks      int64
@@ -113,8 +113,8 @@ func TestRecordedSnapshots(t *testing.T) {
 	}
 }
 
-// python returns the Python interpreter for the tools beside the test data, and skips the test if there is none. CI has
-// one.
+// python returns a Python interpreter, which runs the tools beside the test data. python skips the test if there is no
+// Python.
 func python(t *testing.T) string {
 	path, err := exec.LookPath("python3")
 	if err != nil {
@@ -139,7 +139,7 @@ func agree(t *testing.T, files ...string) {
 			PeakAllocated           int64 `json:"peak_allocated"`
 			PeakReserved            int64 `json:"peak_reserved"`
 			PeakRequested           int64 `json:"peak_requested"`
-			PeakEvent               int64 `json:"peak_event"` // from 0
+			PeakEvent               int64 `json:"peak_event"` // counted from 0
 			Differ                  int64 `json:"blocks_that_differ"`
 		}
 		if err := d.Decode(&want); err != nil {

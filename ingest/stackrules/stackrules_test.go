@@ -32,18 +32,19 @@ func TestRoles(t *testing.T) {
 		{stack(site+"torch/nn/modules/linear.py forward", call, "train.py <module>"), Forward},
 		{stack(site+"torch/nn/functional.py cross_entropy", "train.py <module>"), Forward},
 		{stack(site+"torch/autograd/graph.py _engine_run_backward", "train.py <module>"), Backward},
-		// A module's call inside a backward pass is a recomputed forward.
+		// A module's call inside a backward pass is a forward that is recomputed.
 		{stack(call, site+"torch/utils/checkpoint.py recompute_fn", site+"torch/autograd/graph.py _engine_run_backward"),
 			Forward},
 		{stack(site+"torch/optim/adamw.py _init_group", site+"torch/optim/adamw.py step", "train.py main"), State},
 		{stack(site+"torch/optim/adamw.py adamw", site+"torch/optim/adamw.py step", "train.py main"), Optimizer},
 		{stack(`C:\env\site-packages\torch\optim\sgd.py step`, "train.py main"), Optimizer},
-		// The optimizer calls the model through a closure.
+		// The optimizer LBFGS calls the model through a closure.
 		{stack(call, "train.py closure", site+"torch/optim/lbfgs.py step"), Forward},
 		{stack(site+"torch/nn/modules/module.py convert", site+"torch/nn/modules/module.py _apply", "train.py main"), Setup},
 		{stack(site+"torch/nn/modules/linear.py __init__", "model.py __init__", "train.py main"), Setup},
 		{stack("model.py __init__", "train.py main"), Setup},
-		// Memory that a module's call requests is not setup, even if its function is named like a constructor.
+		// Memory that a module's call requests has the role Forward and not Setup, even if the function's name is
+		// __init__.
 		{stack("cache.py __init__", call, "train.py main"), Forward},
 		{stack(site+"torch/utils/data/dataloader.py __next__", "train.py main"), Data},
 		{stack(site+"opacus/grad_sample/linear.py compute_linear_grad_sample",
@@ -53,7 +54,7 @@ func TestRoles(t *testing.T) {
 		{stack(site+"diffusers/schedulers/scheduling_ddpm.py add_noise", "train.py main"), None},
 		{stack("?? torch::CapturedTraceback::gather", "?? torch::autograd::AccumulateGrad::apply"), Gradient},
 		{stack("?? torch::CapturedTraceback::gather", "?? at::cuda::getCUDABlasLtWorkspace"), Workspace},
-		{stack("?? torch::CapturedTraceback::gather"), Backward}, // no Python: a thread of autograd's
+		{stack("?? torch::CapturedTraceback::gather"), Backward}, // a stack without Python is of a thread of autograd's
 		{stack("train.py main", "train.py <module>"), None},
 	} {
 		stacks := torchsnap.NewStacks()
@@ -72,7 +73,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// If no stack has a frame of Python, a stack without one does not count as backward.
+// If no stack of a recording has a frame of Python, a stack without Python does not count as backward.
 func TestRolesWithoutPython(t *testing.T) {
 	stacks := torchsnap.NewStacks()
 	id := stacks.Add(stack("?? malloc"))
@@ -82,7 +83,7 @@ func TestRolesWithoutPython(t *testing.T) {
 	}
 }
 
-// A user's rules come first, and give a role, a category or a phase.
+// A user's rules take precedence over the built-in rules, and give a stack a role, a category or a phase.
 func TestUserRules(t *testing.T) {
 	user, err := Read(strings.NewReader(`
 - {role: data, file: my_loader}
@@ -102,7 +103,7 @@ func TestUserRules(t *testing.T) {
 	}{
 		{stack("my_loader/batches.py next", call), Meaning{Role: Data}},
 		{stack("model.py rope_cache", call), Meaning{Category: "buffers"}},
-		{stack(call, "model.py rope_cache"), Meaning{Category: "buffers"}}, // an outer frame, and the user's rule
+		{stack(call, "model.py rope_cache"), Meaning{Category: "buffers"}}, // the user's rule matches the outer frame
 		{stack("model.py other", call), Meaning{Role: Forward}},
 	} {
 		stacks := torchsnap.NewStacks()
@@ -133,7 +134,7 @@ func TestUserRules(t *testing.T) {
 	}
 }
 
-// The documentation lists the current rules; -update writes them.
+// docs lists the current stack rules. The test's option -update writes them there.
 func TestRulesAreDocumented(t *testing.T) {
 	const file, begin, end = "../../docs/snapshots.md", "<!-- rules -->\n", "<!-- end of rules -->\n"
 	b, err := os.ReadFile(file)
@@ -167,7 +168,7 @@ func TestRulesAreDocumented(t *testing.T) {
 	}
 }
 
-// cell returns a pattern in a form for a cell of a Markdown table.
+// cell returns a pattern, escaped for a cell of a Markdown table.
 func cell(pattern string) string {
 	if pattern == "" {
 		return "any"

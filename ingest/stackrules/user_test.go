@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/ingest/torchsnap"
 )
 
-// FuzzUserRules reads any bytes as a user's rules. Accepted rules work: they give each stack a meaning.
+// FuzzUserRules reads any bytes as a user's rules. Rules that Read accepts give each stack a meaning.
 func FuzzUserRules(f *testing.F) {
 	f.Add("- {category: inputs, file: my_loader/}\n- {role: forward, file: model\\.py$, function: ^(attend|mix)$}\n")
 	f.Add("- {role: data, category: inputs, file: a}\n")

@@ -9,35 +9,35 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// spans maps the words for spans, which have a beginning and an end, to the kind of their first mark.
+// spans maps each word that stands for a span to the kind of the span's first mark. A span has a beginning and an end.
 var spans = map[string]spool.Kind{
 	"forward":       spool.ForwardBegin,
 	"backward":      spool.BackwardBegin,
-	"two_pass":      spool.DPBackwardBegin, // the backward of a loss of Opacus'
-	"update":        spool.OptimizerBegin,  // update:N, by optimizer number N
-	"dp_step":       spool.DPStepBegin,     // the step of an optimizer of Opacus'
+	"two_pass":      spool.DPBackwardBegin, // backward of an Opacus loss
+	"update":        spool.OptimizerBegin,  // update:N is by optimizer number N
+	"dp_step":       spool.DPStepBegin,     // step of an Opacus optimizer
 	"zero_grad":     spool.ZeroGradBegin,
 	"recompute":     spool.RecomputeBegin,
-	"compiled":      spool.CompiledBegin, // a compiled region
+	"compiled":      spool.CompiledBegin, // a region that torch.compile compiled
 	"scaler_step":   spool.ScalerBegin,
 	"scaler_update": spool.ScalerBegin,
-	"phase":         spool.PhaseBegin, // phase:NAME, of the script
-	"stage":         spool.PhaseBegin, // stage:NAME, of the set-up, marked by the agent
+	"phase":         spool.PhaseBegin, // phase:NAME, which the script marked
+	"stage":         spool.PhaseBegin, // stage:NAME of the set-up, which the agent marked
 }
 
-// instants maps the words for kinds that have one mark.
+// instants maps each word that stands for a single mark to the mark's kind.
 var instants = map[string]spool.Kind{
-	"updated":             spool.Updated, // updated:N, the one mark of an update in a step without phases
+	"updated":             spool.Updated, // updated:N is the only mark of an update in a step without phases
 	"updated_in_backward": spool.Updated,
-	"user_step":           spool.UserStep, // user_step:SAMPLES,TOKENS or neither, a call of dpsight.step()
-	"mode":                spool.Mode,     // how the next step is recorded
+	"user_step":           spool.UserStep, // user_step or user_step:SAMPLES,TOKENS is a call of dpsight.step()
+	"mode":                spool.Mode,     // says how the next step is recorded
 	"engine":              spool.Engine,   // the first mark of a thread of autograd's
 	"oom":                 spool.OOM,
 	"exception":           spool.Exception,
 	"exit":                spool.Exit,
 }
 
-// usual has, by word, the flags of marks without a qualifier.
+// usual maps a word to the flags that its mark has without a qualifier.
 var usual = map[string]uint8{
 	"forward":             spool.FlagGrad | spool.FlagTraining,
 	"backward":            spool.FlagAccumulate,
@@ -47,7 +47,7 @@ var usual = map[string]uint8{
 	"stage":               spool.FlagSetup,
 }
 
-// A qualifier follows a word and a slash. Each qualifier adds flags to the usual flags, or removes some.
+// A qualifier follows a word and a slash. The qualifier adds flags to the word's usual flags, or removes flags.
 var qualifiers = map[string]struct{ adds, takes uint8 }{
 	"no_grad":       {0, spool.FlagGrad},
 	"eval":          {0, spool.FlagTraining},
@@ -62,34 +62,34 @@ var qualifiers = map[string]struct{ adds, takes uint8 }{
 	"recording":     {spool.FlagRecording, 0},
 	"unphased":      {spool.FlagUnphased, 0},
 	"initializes":   {spool.FlagInitializes, 0},
-	"detached":      {}, // a forward's output needs no gradient
-	"raised":        {}, // an update ended by an exception
+	"detached":      {}, // the forward's output needs no gradient
+	"raised":        {}, // an exception ended the update
 }
 
 const (
-	markNS  = 10 // from one mark to the next
+	markNS  = 10 // the time from one mark to the next
 	drainNS = 1000
 )
 
-// A notation turns words into marks. A span is written NAME if it is empty, and NAME{ ... } otherwise. The } is left
-// out if the process died. Qualifiers follow a slash, as in forward/no_grad/eval. A word after "thread1:" is a mark of
-// thread 1. The word drain is two marks with a pause between.
+// A notation turns a text of words into marks. A span is written NAME if it is empty, and NAME{ ... } otherwise. If the
+// process died inside the span, the text has no }. Qualifiers follow a slash, as in forward/no_grad/eval. A word after
+// "thread1:" is a mark of thread 1. The word drain stands for two marks with a pause between them.
 type notation struct {
 	*testing.T
 	now   int64
 	marks []spool.Mark
 	names map[uint32]string
-	open  map[uint16][]span // by thread, innermost last
+	open  map[uint16][]span // the open spans of each thread, the innermost last
 }
 
 type span struct {
 	kind     spool.Kind
-	begin    uint8 // flags
+	begin    uint8 // flags of the first mark
 	end      uint8
 	argument uint64
 }
 
-// parse turns a text into marks, and returns these with the names to which they refer.
+// parse turns a text into marks. parse returns the marks and the names to which the marks refer by id.
 func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
 	t.Helper()
 	n := &notation{T: t, now: 1000, names: map[uint32]string{}, open: map[uint16][]span{}}
@@ -162,7 +162,7 @@ func (n *notation) flags(name string, words []string) uint8 {
 	return flags
 }
 
-// ends returns the flags of the span's last mark.
+// ends returns the flags of a span's last mark.
 func (s span) ends(name string, words []string) uint8 {
 	has := func(word string) bool { return slices.Contains(words, word) }
 	switch {
@@ -176,7 +176,7 @@ func (s span) ends(name string, words []string) uint8 {
 	return 0
 }
 
-// operands returns the operands of a mark.
+// operands returns the two operands of a word's mark.
 func (n *notation) operands(name, argument string) (a, b uint64) {
 	switch name {
 	case "update", "updated", "updated_in_backward":
@@ -194,7 +194,8 @@ func (n *notation) operands(name, argument string) (a, b uint64) {
 		return uint64(id), 0
 	case "user_step":
 		if samples, tokens, ok := strings.Cut(argument, ","); ok {
-			return n.number(samples) + 1, n.number(tokens) + 1 // 0 = not said
+			// the script did not state this number if the operand is 0
+			return n.number(samples) + 1, n.number(tokens) + 1
 		}
 	}
 	return 0, 0
@@ -208,8 +209,8 @@ func (n *notation) number(text string) uint64 {
 	return x
 }
 
-// show returns the phases of each step as text, with a slash between steps: "between / forward backward between
-// optimizer / between". A number after a phase is its microbatch; the first microbatch, 0, is left out.
+// show returns the phases of all steps as text, with a slash between steps: "between / forward backward between
+// optimizer / between". The number after a phase is its microbatch. Microbatch 0 has no number.
 func show(r *Result) string {
 	var out []string
 	step := int64(-2)
@@ -219,7 +220,7 @@ func show(r *Result) string {
 				out = append(out, "/")
 			}
 		} else if p := &r.Spans[i-1]; p.Phase == s.Phase && p.Group == s.Group {
-			continue // cut by a drain
+			continue // a drain divided the phase
 		}
 		name := s.Phase
 		if s.Microbatch > 0 {

@@ -13,7 +13,7 @@ func TestDerive(t *testing.T) {
 		name, marks string
 		steps       int
 		rule        string
-		phases      string // not checked if empty
+		phases      string // the test does not check phases if this is empty
 	}{
 		{
 			name:  "plain",
@@ -516,7 +516,7 @@ func TestDerive(t *testing.T) {
 	}
 }
 
-// check checks properties that each result must have.
+// check checks properties that the steps of any recording must have.
 func check(t *testing.T, marks []spool.Mark, r *Result) {
 	t.Helper()
 	if len(r.Spans) == 0 || r.Spans[0].BeginK != 0 {
@@ -588,7 +588,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// For any marks, spans cover the whole run and steps are in order.
+// For any marks, the spans cover the whole run, and the steps are in order.
 func TestAnyMarks(t *testing.T) {
 	kinds := []spool.Kind{spool.StepEnd, spool.UserStep, spool.Mode, spool.Engine, spool.OOM, spool.Exception,
 		spool.Exit, spool.Tags}
@@ -640,7 +640,7 @@ func TestUnphasedSteps(t *testing.T) {
 	}
 }
 
-// An optimizer's step that raised an exception updated nothing, so no training step ends with it.
+// An optimizer's step that raised an exception updated nothing, so it does not end a training step.
 func TestUpdatesThatRaised(t *testing.T) {
 	const want = "between / forward backward between optimizer / " +
 		"between forward backward between optimizer between forward1 backward1 between1 optimizer1 / between"
@@ -662,7 +662,8 @@ func TestUpdatesThatRaised(t *testing.T) {
 	}
 }
 
-// If an optimizer failed inside another one, or inside a scaler, older agents wrote no mark at its end.
+// If an optimizer failed inside another optimizer or a scaler, older agents wrote no mark at the end of the failed
+// update. The failed update must not count as a step.
 func TestUpdatesThatFailedInside(t *testing.T) {
 	for text, steps := range map[string]int{
 		`forward backward update:1{ update:3 }
@@ -680,7 +681,8 @@ func TestUpdatesThatFailedInside(t *testing.T) {
 	}
 }
 
-// Steps end with a backward only in scripts without an optimizer. They do not if all updates raised exceptions.
+// A training step ends with a backward only in scripts without an optimizer. If all of a script's updates raised
+// exceptions, the script has an optimizer, so no step ends with a backward.
 func TestOnlyUpdatesThatRaised(t *testing.T) {
 	marks, names := parse(t, "forward backward update:0/raised forward backward update:0/raised")
 	if r := Derive(marks, names); len(r.Steps) != 0 {
@@ -688,8 +690,8 @@ func TestOnlyUpdatesThatRaised(t *testing.T) {
 	}
 }
 
-// In a step without phases, a backward run has a mark only at its end, and only if optimizers stepped inside it. An
-// optimizer's step around the run is no second update.
+// In a step without phases, the agent marks only the end of a backward run, and only if optimizers stepped inside the
+// run. An optimizer's step around such a run is no second update.
 func TestUpdatesInUnmarkedBackward(t *testing.T) {
 	marks, names := parse(t, `
 		forward backward update:1
@@ -711,8 +713,8 @@ func TestUpdatesInUnmarkedBackward(t *testing.T) {
 	}
 }
 
-// In a step without phases, a failed request may be the reason that the forward around it has marks. The backward has
-// no mark, so the next step must have one forward-backward pair and not two.
+// In a step without phases, the agent marks a forward if a request failed inside it. The agent does not mark the
+// backward of such a step. The next step must have one forward-backward pair and not two.
 func TestPairsBesideUnphasedSteps(t *testing.T) {
 	marks, names := parse(t, `
 		forward backward update:0
@@ -724,7 +726,8 @@ func TestPairsBesideUnphasedSteps(t *testing.T) {
 	}
 }
 
-// The error of a convolution's failed request may be raised after the mark that ends the forward around it.
+// If a request of a convolution fails, the error may be raised after the mark that ends the forward. The failure then
+// still belongs to that forward.
 func TestFailuresThatAreRaisedLate(t *testing.T) {
 	marks, names := parse(t, "forward backward update:0 forward")
 	end := len(marks) - 1

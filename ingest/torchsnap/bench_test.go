@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// generated writes a snapshot of about n events with stacks of depth frames. It skips the test without python3.
+// generated writes a snapshot of about n events with stacks of depth frames. If python3 is missing, generated skips the
+// test.
 func generated(t testing.TB, n, depth int) string {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -28,7 +29,7 @@ func generated(t testing.TB, n, depth int) string {
 	return path
 }
 
-// TestGenerated compares a generated snapshot with the content that Python's pickle reads from it.
+// TestGenerated compares what this package reads from a generated snapshot with what Python's pickle reads from it.
 func TestGenerated(t *testing.T) {
 	path := generated(t, 20_000, 7)
 	out, err := exec.Command("python3", "testdata/truth.py", path).Output()
@@ -51,8 +52,8 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestGarbage checks that reading allocates at most four times the file's size, which is a target of the decoder's
-// design.
+// TestGarbage checks that reading a snapshot allocates at most four times the file's size and another MiB. The decoder
+// was designed for this limit.
 func TestGarbage(t *testing.T) {
 	p := plainRecording(t, "fgc")
 	runtime.GC()
@@ -86,8 +87,8 @@ func benchmarkRead(b *testing.B, p []byte) {
 	})
 }
 
-// BenchmarkRead reads a recording of 18,889 events and, with python3, a generated snapshot; DPSIGHT_BENCH_EVENTS
-// sets its size.
+// BenchmarkRead reads a recording of 18,889 events, a chunk of a journal and, with python3, a generated snapshot.
+// DPSIGHT_BENCH_EVENTS sets the number of generated events.
 func BenchmarkRead(b *testing.B) {
 	b.Run("recording", func(b *testing.B) { benchmarkRead(b, plainRecording(b, "fgc")) })
 	b.Run("chunk", func(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// These types describe the content of a snapshot, in the form that testdata/eras/make.py writes.
+// These types hold the content of a snapshot in the form that testdata/eras/make.py writes.
 type (
 	viewStack [][]any
 	viewEvent struct {
@@ -143,7 +143,7 @@ func parse(t *testing.T, raw []byte) any {
 	return v
 }
 
-// TestEras compares each fixture, field by field, with the content that Python's pickle reads from it.
+// TestEras compares what this package reads from each fixture with what Python's pickle reads from it, field by field.
 func TestEras(t *testing.T) {
 	raw, err := os.ReadFile("testdata/eras/truth.json")
 	if err != nil {
@@ -208,7 +208,7 @@ func unpacked(t *testing.T, path string) []byte {
 	return p
 }
 
-// diff reports the first few places where two JSON documents differ.
+// diff reports where two JSON documents differ.
 func diff(t *testing.T, at string, want, got any) {
 	t.Helper()
 	switch w := want.(type) {
@@ -242,7 +242,8 @@ func diff(t *testing.T, at string, want, got any) {
 	}
 }
 
-// sameNumber reports whether two numbers are equal: 0.0 equals 0, and integers must agree in every digit.
+// sameNumber reports whether two JSON numbers are equal. 0.0 equals 0, and two integers are equal only if all digits
+// agree.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true
@@ -255,7 +256,8 @@ func sameNumber(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// TestWordsAreTheirIDs checks that each known word is interned once, in order, since keys are compared by id.
+// TestWordsAreTheirIDs checks that the builder interns the known words in order, so that a word's id is its index. The
+// builder compares keys by id.
 func TestWordsAreTheirIDs(t *testing.T) {
 	b := newBuilder(pickle.NewBytesDecoder(nil, pickle.Limits{}), nil)
 	for id := uint32(1); id <= lastKey; id++ {

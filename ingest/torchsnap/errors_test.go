@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The following functions make the few pickle opcodes that these tests need.
+// These functions write the few pickle opcodes that the tests need.
 func str(s string) string { return fmt.Sprintf("\x8c%c%s", len(s), s) }
 
 func dict(items ...string) string { return "}(" + strings.Join(items, "") + "u" }
@@ -31,8 +31,8 @@ func eventsFile(e string) []byte { return file(dict(key("device_traces", list(li
 
 func segmentsFile(s string) []byte { return file(dict(key("segments", list(s)))) }
 
-// TestWrongTypes checks that wrong parts which a snapshot does not need are skipped and named. All other wrong parts
-// give an error that names them.
+// TestWrongTypes reads snapshots with a part of the wrong type. If a snapshot does not need the part, the reader skips
+// it and names it. If the snapshot needs the part, the reader returns an error that names the part.
 func TestWrongTypes(t *testing.T) {
 	alloc := []string{key("action", str("alloc")), key("addr", num(9)), key("size", num(1))}
 	with := func(k, v string) []byte { return eventsFile(dict(append(alloc[:3:3], key(k, v))...)) }
@@ -51,7 +51,7 @@ func TestWrongTypes(t *testing.T) {
 	frameWith := func(k, v string) []byte {
 		return with("frames", list(dict(key("filename", str("f.py")), key(k, v))))
 	}
-	// If a file has only segments, and one segment cannot be read, the whole file is refused.
+	// Each of these wrong parts makes the whole file unreadable, since the file has nothing else.
 	needed := map[string]bool{}
 	for _, name := range []string{"trace of ints", "traces", "segments", "a segment", "segment size", "segment device",
 		"segment blocks", "a block", "block state", "block size", "not a snapshot", "an empty dict", "a string",
@@ -146,8 +146,8 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// TestOddEventsCostThemselves checks that an event that cannot be read has an unknown action, and that the events
-// beside it do not change. If a list of segments cannot be used, only the events remain.
+// TestOddEventsCostThemselves checks that an event that cannot be read gets an unknown action, and that the events
+// beside it do not change. If the list of segments cannot be used, the events remain.
 func TestOddEventsCostThemselves(t *testing.T) {
 	event := func(addr string, more ...string) string {
 		return dict(append([]string{key("action", str("alloc")), key("addr", addr), key("size", num(1))}, more...)...)
@@ -193,7 +193,7 @@ func TestRefusalNamesTheFile(t *testing.T) {
 	}
 }
 
-// TestTruncatedSnapshot cuts a recording after every byte.
+// TestTruncatedSnapshot checks that a snapshot that is cut after any byte gives an error.
 func TestTruncatedSnapshot(t *testing.T) {
 	p, err := os.ReadFile("testdata/eras/torch-2.15.pickle")
 	if err != nil {
@@ -206,7 +206,8 @@ func TestTruncatedSnapshot(t *testing.T) {
 	}
 }
 
-// TestSharingIsNotMultiplied reads small files whose shared parts would be enormous if each use were a copy.
+// TestSharingIsNotMultiplied reads small files with shared parts. If the reader copied a shared part at each use, the
+// result would be enormous.
 func TestSharingIsNotMultiplied(t *testing.T) {
 	event := dict(key("action", str("alloc")), key("addr", num(9)), key("size", num(1)))
 	many := func(n int, one string) string { return strings.Repeat(one, n) }
@@ -242,7 +243,7 @@ func TestSharingIsNotMultiplied(t *testing.T) {
 	}
 }
 
-// TestLinear checks that containers that grow one item at a time take time in proportion to their length.
+// TestLinear checks that a container that grows by one item at a time takes time in proportion to its length.
 func TestLinear(t *testing.T) {
 	event := dict(key("action", str("alloc")), key("addr", num(9)), key("size", num(1)))
 	frame := dict(key("filename", str("f"))) + "\x94"

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The example reads a snapshot that torch wrote, without Python. The file may be compressed.
+// The example reads a snapshot that torch wrote, without using Python. The snapshot may be compressed.
 func ExampleReadFile() {
 	snapshot, err := torchsnap.ReadFile("testdata/vanilla.pickle.zst", torchsnap.Options{})
 	if err != nil {

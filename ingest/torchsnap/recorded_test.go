@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// truth is the content of testdata/truth.json: figures that truth.py read with Python's pickle, and the peaks that
-// torch reported.
+// truth holds the content of testdata/truth.json: the figures that truth.py read with Python's pickle, and the peaks
+// that torch reported.
 type truth struct {
 	PeakAllocatedBytes int64 `json:"peak_allocated_bytes"`
 	PeakReservedBytes  int64 `json:"peak_reserved_bytes"`
@@ -70,7 +70,7 @@ func describeSnapshot(s *Snapshot) truth {
 	return w
 }
 
-// TestRecordings reads three training runs recorded on an H200.
+// TestRecordings reads the recordings of three trainings on an H200.
 func TestRecordings(t *testing.T) {
 	raw, err := os.ReadFile("testdata/truth.json")
 	if err != nil {
@@ -87,7 +87,8 @@ func TestRecordings(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := describeSnapshot(s)
-			got.PeakAllocatedBytes = want.PeakAllocatedBytes // replay's business; reserved never falls in these
+			// package replay computes this peak; in these recordings reserved never falls
+			got.PeakAllocatedBytes = want.PeakAllocatedBytes
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("\n got %+v\nwant %+v", got, want)
 			}
@@ -117,7 +118,7 @@ func plainRecording(t testing.TB, name string) []byte {
 	return p
 }
 
-// TestSharedStacks checks that equal stacks in several chunks of a journal have equal ids.
+// TestSharedStacks checks that two chunks of a journal share the ids of equal stacks.
 func TestSharedStacks(t *testing.T) {
 	p := plainRecording(t, "vanilla")
 	stacks := NewStacks()

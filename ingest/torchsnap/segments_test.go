@@ -6,7 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// In each era torch computes a segment's totals from its blocks. If totals and blocks differ, the file is damaged.
+// In each era torch computes a segment's totals from the segment's blocks. If the totals of a segment and its blocks
+// differ, the file is damaged.
 func TestContradictory(t *testing.T) {
 	sound := func() Segment {
 		return Segment{TotalSize: 4096, AllocatedSize: 1024, ActiveSize: 3072, RequestedSize: 2500, Blocks: []Block{

@@ -11,7 +11,7 @@ import (
 	"github.com/golang/freetype/raster"
 )
 
-// Every pixel is as freetype's own painter draws it, and as a reader of the file decodes it.
+// The bitmap's own painter gives every pixel the same colour as freetype's painter.
 func TestBitmapPaintsAsFreetypeDoes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const width, height = 61, 43
@@ -29,7 +29,7 @@ func TestBitmapPaintsAsFreetypeDoes(t *testing.T) {
 			{Y: random.IntN(height+4) - 2, X0: x, X1: x + random.IntN(width), Alpha: alphas[random.IntN(len(alphas))]},
 			{Y: height - 1, X0: 3, X1: 3 + random.IntN(4), Alpha: alphas[random.IntN(len(alphas))]},
 		}
-		if i == 0 { // an opaque ground, as a canvas has
+		if i == 0 { // a canvas begins with an opaque background
 			c, spans = color.RGBA{255, 255, 255, 255}, nil
 			for y := range height {
 				spans = append(spans, raster.Span{Y: y, X0: 0, X1: width, Alpha: 0xffff})
@@ -47,8 +47,8 @@ func TestBitmapPaintsAsFreetypeDoes(t *testing.T) {
 	}
 }
 
-// A reader of the file finds what was drawn. If there are more colours than the file can have, the rarest are
-// shades.
+// A picture read back from the file equals the drawn picture. If the picture has more colours than a file can have, the
+// rarest colours become similar shades.
 func TestFileIsWhatWasDrawn(t *testing.T) {
 	for _, test := range []struct{ colours, off int }{{1, 0}, {mostColours - 1, 0}, {mostColours + 100, 2}} {
 		b := newBitmap(800, 3)
@@ -56,7 +56,7 @@ func TestFileIsWhatWasDrawn(t *testing.T) {
 		for i := range test.colours {
 			tall := 3
 			if i%3 == 2 {
-				tall = 1 // rarer than its neighbours, which are shades of it
+				tall = 1 // this colour is rarer than its neighbours, and similar to them
 			}
 			b.rect(2*i, 0, 2*i+2, tall, Color(i/2)<<16|Color(i-i/2)<<8)
 		}
@@ -84,7 +84,8 @@ func TestFileIsWhatWasDrawn(t *testing.T) {
 
 func away(a, b uint8) int { return max(int(a)-int(b), int(b)-int(a)) }
 
-// A rectangle of whole pixels is what freetype fills along its path, wherever it reaches.
+// A rectangle at whole pixels has the same pixels as freetype fills along the rectangle's path. The rectangle may
+// extend beyond the picture.
 func TestRectIsWhatItsPathFills(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	const width, height = 61, 43

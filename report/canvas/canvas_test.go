@@ -13,7 +13,8 @@ import (
 
 const sample = "ÅWgjy, 123.45 GiB (+7.4 %)"
 
-// The ink of a text must lie in the box that the canvas measured for it, in both formats: layout trusts that box.
+// The ink of a text must lie in the box that the canvas measured for the text, in PNG and in SVG, since layout relies
+// on this box.
 func TestTextStaysInItsBox(t *testing.T) {
 	c, err := New(400, 80, false)
 	if err != nil {
@@ -74,7 +75,7 @@ func TestTextStaysInItsBox(t *testing.T) {
 
 func within(t *testing.T, what string, ink, box Box) {
 	t.Helper()
-	const side = 1.5 // glyphs have bearings
+	const side = 1.5 // glyphs extend slightly beyond their advance width
 	if ink.X0 < box.X0-side || ink.X1 > box.X1+side || ink.Y0 < box.Y0-3 || ink.Y1 > box.Y1 {
 		t.Errorf("%s: ink %.1f outside its box %.1f", what, ink, box)
 	}
@@ -163,7 +164,8 @@ func TestWrap(t *testing.T) {
 					t.Errorf("%q: line %q is too wide", s, l)
 				}
 			}
-			for i := 1; i < len(got); i++ { // no number is torn, as 2.11.0 would be after its first point
+			// a line must not break within a number, as 2.11.0 would after its first point
+			for i := 1; i < len(got); i++ {
 				if end := got[i-1]; strings.ContainsAny(end[len(end)-1:], ".,") && digit(got[i][0]) &&
 					digit(end[len(end)-2]) {
 					t.Errorf("%q: torn between %q and %q", s, end, got[i])

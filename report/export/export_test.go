@@ -14,7 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// run has two devices: one with events and a name that is hard to quote, and one with steps only.
+// run returns a run with two devices. One device has events and a name that is hard to quote, and the other has only
+// steps.
 func run() *Run {
 	peak := int64(48)
 	points := []timeline.TimelinePoint{{HighEvent: 0, Bytes: []int64{0, 0}},
@@ -34,7 +35,7 @@ func run() *Run {
 			{Device: "cuda:1", Rank: 1, Steps: []schemas.Step{{Step: 0, StartNS: 1_000_000, EndNS: 1_001_000}}}}}
 }
 
-// A trace is valid JSON whatever its run is called. The values of each counter are its events' values, in order.
+// A trace is valid JSON, whatever the run's name is. Each counter has the values of its events, in order.
 func TestTrace(t *testing.T) {
 	var b bytes.Buffer
 	if err := run().WritePerfetto(&b); err != nil {
@@ -88,7 +89,7 @@ GPU 3 in use 1100000 99`
 	}
 }
 
-// Every file of an export is known as one, and is written over; another is not.
+// An export overwrites the files of an earlier export, and no other files.
 func TestFiles(t *testing.T) {
 	for format, count := range map[string]int{Perfetto: 1, TensorBoard: 2, Arrow: 5} {
 		dir := t.TempDir()

@@ -173,7 +173,7 @@ func (r *Row) change() string {
 	return percent + " %"
 }
 
-// footnotes explain what the picture cannot show.
+// footnotes returns the notes below the picture. They explain what the picture cannot show.
 func (l *layout) footnotes(m *MemoryBreakdown) []string {
 	notes := l.groups.minorNote()
 	compared := false
@@ -183,10 +183,10 @@ func (l *layout) footnotes(m *MemoryBreakdown) []string {
 		compared = compared || m.Rows[i].Ratio != nil && !m.Rows[i].Baseline
 	}
 	if compared {
-		notes = append(notes, "dashed: the peak of the baseline, which %, or ×, are of")
+		notes = append(notes, "dashed line: the peak of the baseline; % and × compare a run's peak with it")
 	}
 	if len(l.bands) > 1 {
-		notes = append(notes, "runs of less than a quarter of the largest stand on an axis of their own")
+		notes = append(notes, "a run whose peak is less than a quarter of the highest has a separate axis")
 	}
 	return append(append(notes, missingNote(labels)...), m.Notes...)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// How people without one kind of cone see: linear RGB matrices of Machado, Oliveira and Fernandes (2009), severity 1.
+// visions holds how people see who lack one kind of cone: linear RGB matrices of Machado, Oliveira and Fernandes
+// (2009), severity 1.
 var visions = map[string][9]float64{
 	"normal":       {1, 0, 0, 0, 1, 0, 0, 0, 1},
 	"protanopia":   {0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998},
@@ -19,7 +20,7 @@ var visions = map[string][9]float64{
 	"tritanopia":   {1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.303900},
 }
 
-// lab is the colour as seen, in CIE L*a*b*.
+// lab returns the colour that a person with the vision m sees, in CIE L*a*b*.
 func lab(c canvas.Color, m [9]float64) [3]float64 {
 	linear := func(v uint32) float64 {
 		x := float64(v&0xff) / 255
@@ -43,10 +44,12 @@ func lab(c canvas.Color, m [9]float64) [3]float64 {
 	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
 }
 
-// ΔE*ab 2.3 is just noticeable. Neighbours in a bar must be plainly different, any two tellable beside the legend.
+// A difference of ΔE*ab 2.3 is just noticeable. Neighbouring colours of a bar must differ by neighboursDiffer, so that
+// they are plainly different. Any two colours must differ by allDiffer, so that a reader finds them in the legend.
 const neighboursDiffer, allDiffer = 25, 8
 
-// difference returns how far apart two colours are in the kind of vision that separates them least, and that kind.
+// difference returns how far apart two colours are in the kind of vision in which they differ least. difference also
+// returns the name of this vision.
 func difference(a, b canvas.Color) (least float64, vision string) {
 	least = math.Inf(1)
 	for _, name := range slices.Sorted(maps.Keys(visions)) {
@@ -59,8 +62,9 @@ func difference(a, b canvas.Color) (least float64, vision string) {
 	return least, vision
 }
 
-// shortfall returns by how much the i-th colour is too similar to another, and to which; none if it is tellable.
-// The last category is hardly ever beside the first rung.
+// shortfall finds the colour that is too similar to the i-th colour, and returns by how much, which one, and in which
+// vision. The first result is 0 if no colour is too similar. The last category and the first rung do not count as
+// neighbours, since they hardly ever are.
 func shortfall(colors []canvas.Color, i int) (worst float64, other int, vision string) {
 	for j := range colors {
 		want := float64(allDiffer)
@@ -74,8 +78,8 @@ func shortfall(colors []canvas.Color, i int) (worst float64, other int, vision s
 	return worst, other, vision
 }
 
-// tellable returns the colour nearest to the i-th that can be told from all others; the i-th itself if there is
-// none.
+// tellable returns the colour nearest to the i-th colour that differs enough from all other colours. tellable returns
+// the i-th colour if there is no such colour.
 func tellable(colors []canvas.Color, i int) canvas.Color {
 	tried, best, nearest := slices.Clone(colors), colors[i], math.Inf(1)
 	for c := range canvas.Color(1 << 12) {
@@ -94,7 +98,7 @@ func TestPaletteIsTellable(t *testing.T) {
 	for _, c := range names {
 		colors = append(colors, palette[c])
 	}
-	for k := kindPending; k <= kindOthers; k++ { // a ladder continues with what is not allocated
+	for k := kindPending; k <= kindOthers; k++ { // a ladder continues with the rungs that are not allocated
 		names, colors = append(names, fmt.Sprintf("rung %d", k)), append(colors, rungColors[k])
 	}
 	for i, name := range names {
@@ -103,7 +107,8 @@ func TestPaletteIsTellable(t *testing.T) {
 				name, names[other], vision, worst, name, uint32(tellable(colors, i)))
 		}
 	}
-	// What is small, or not broken down, is no category: it has the colour of none, and of neither of the two.
+	// Small categories, and memory without a breakdown, have two greys of their own. The two greys must differ from all
+	// categories' colours and from each other.
 	for _, grey := range []canvas.Color{minorColor, unknownColor} {
 		for i, c := range append(slices.Clone(colors), minorColor, unknownColor) {
 			if d, vision := difference(grey, c); grey != c && d < allDiffer {

@@ -204,11 +204,11 @@ func (l *timelineLayout) footnotes() []string {
 	if m.AllSteps {
 		scope = "within the whole recording"
 	}
-	notes := []string{"from left to right: the allocator's events in their order; a phase is as wide as it has events " +
-		"and, where there is room, at least as its name; areas: what the highest total of each column is made of; light: " +
-		"between the lowest and the highest of the events that share a column",
-		"a, b, …: where a category first counts most, " + scope + "; its diamond lies at the top of its bytes at that " +
-			"event, where the column may show another one; black: the peak"}
+	notes := []string{"from left to right: the allocator's events in order; the more events a phase has, the wider it " +
+		"is, and if there is room, it is at least as wide as its name; areas: the categories at the highest total of " +
+		"each column; light: the range from the lowest to the highest total of the events in a column",
+		"a, b, …: the event at which a category first has its most bytes " + scope + "; the diamond lies at the top of " +
+			"the category at this event, though the column may show another event; black: the peak"}
 	notes = append(notes, m.growthNote()...)
 	if l.unnamed {
 		notes = append(notes, "phases without room for their names are shaded only: tables/phases has them all")

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// rising is a timeline of n steps of an event each, that holds 100 bytes more after each.
+// rising returns a timeline of n steps with one event each. After each step, 100 bytes more are held.
 func rising(n int) *Timeline {
 	t := &timeline.Timeline{Device: "cuda:0", Peak: memory.Moment{Event: int64(n), Step: new(int64(n - 1))}}
 	at := func(i int) int64 { return 1000 + 100*int64(i) }
@@ -30,7 +30,7 @@ func rising(n int) *Timeline {
 			Last: growth.Low{At: int64(n - 1), Event: int64(n), Bytes: at(n - 1)}}}
 }
 
-// A growth is a line from its first low to its last, with the slope beside it, if all of it is shown.
+// If a picture shows all steps, it has a line from the growth's first low to its last, with the slope beside the line.
 func TestGrowthIsDrawn(t *testing.T) {
 	for _, n := range []int{2, 12, 100} {
 		for _, all := range []bool{false, true} {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// spiky is a timeline of n columns, all alike but for one that is high and one that is low.
+// spiky returns a timeline of n columns. All columns are equal except for a high one and a low one.
 func spiky(n int, spike, dip int) *Timeline {
 	step := int64(3)
 	phase := schemas.PhaseBackward
@@ -37,8 +37,7 @@ func spiky(n int, spike, dip int) *Timeline {
 	return &Timeline{Label: "spiky", PeakBytes: &t.PeakBytes, Timeline: t}
 }
 
-// A spike of one event, on a pixel that stands for many events, is drawn to its full height and marked at its
-// place.
+// A spike of one event is drawn to its full height and marked at its place, even if its pixel stands for many events.
 func TestSpikesSurviveTheirPixel(t *testing.T) {
 	const n, spike, dip = 20_011, 12_345, 777
 	m := spiky(n, spike, dip)
@@ -79,7 +78,8 @@ func TestSpikesSurviveTheirPixel(t *testing.T) {
 	}
 }
 
-// A peak that came when nothing was recorded any more is torch's, and the axis has room for it.
+// If the peak was reached outside the recorded steps, the picture's title says that it is torch's counter, and the axis
+// extends to the peak.
 func TestPeakOutsideTheTimeline(t *testing.T) {
 	m := spiky(10, 3, 4)
 	peak := int64(20_000)

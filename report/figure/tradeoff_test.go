@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// An axis that begins at zero is not said to begin elsewhere.
+// A note says which axes do not begin at zero. The note does not name an axis that begins at zero.
 func TestAxesThatDoNotBeginAtZero(t *testing.T) {
 	for _, c := range []struct {
 		cost, peak []float64
@@ -47,14 +47,14 @@ func TestLogTicks(t *testing.T) {
 	}
 }
 
-// However the points lie, no label lies over another or sticks out, and each point has one.
+// For any places of the points, no label overlaps another or leaves the picture, and each point has one label.
 func TestLabelsFindTheirPlaces(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		m := &Tradeoff{Cost: "step time (ms)"}
 		for i := range 1 + r.IntN(24) {
 			cost, peak := 10+r.Float64()*r.Float64()*1000, int64(1e6+r.Float64()*1e9)
-			if r.IntN(3) == 0 && i > 0 { // on the point before
+			if r.IntN(3) == 0 && i > 0 { // at the same place as the previous point
 				cost, peak = m.Points[i-1].Cost, m.Points[i-1].Peak
 			}
 			m.Points = append(m.Points, Point{Label: fmt.Sprintf("run-%d-of-some-length", i), Cost: cost,
@@ -69,7 +69,7 @@ func TestLabelsFindTheirPlaces(t *testing.T) {
 		}
 		var all strings.Builder
 		for _, l := range c.Labels {
-			all.WriteString(l.Text) // a name may be wrapped
+			all.WriteString(l.Text) // the picture may wrap a name into several labels
 		}
 		for _, p := range m.Points {
 			name := p.Label
@@ -80,8 +80,8 @@ func TestLabelsFindTheirPlaces(t *testing.T) {
 	}
 }
 
-// Each setting of many points has a panel, with the same axes and the points' names within the setting. Few points, or
-// points of one setting, have one panel.
+// If there are many points of several settings, each setting has a panel. All panels have the same axes, and their
+// labels leave out the setting. Few points, or points of one setting, have a single panel.
 func TestPanelsOfTradeoff(t *testing.T) {
 	for _, c := range []struct{ settings, methods, want int }{{4, 4, 4}, {7, 3, 7}, {2, 6, 1}, {1, 30, 1}} {
 		m := &Tradeoff{Cost: "step time (ms)"}

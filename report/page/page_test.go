@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// noise is a device with so many incompressible blocks.
+// noise returns a device with n random blocks, which cannot be compressed.
 func noise(n int) *blocks.Device {
 	r := rand.New(rand.NewPCG(1, 2))
 	d := &blocks.Device{Device: "cuda:0", Events: int64(2 * n), To: int64(2 * n), Texts: []string{""}}
@@ -26,7 +26,8 @@ func noise(n int) *blocks.Device {
 	return d
 }
 
-// Devices get the detail that fits, the first ones most, and all of them points. The page says which.
+// The page has as much detail of its devices as fits. The first devices get the most, and all devices have at least
+// points. The page states the detail of each device.
 func TestDetailThatFits(t *testing.T) {
 	b := NewBuilder("large")
 	points := &timeline.DeviceTimeline{Points: make([]timeline.TimelinePoint, 600)}
@@ -54,7 +55,7 @@ func TestDetailThatFits(t *testing.T) {
 	}
 }
 
-// Names end no element of the page, whatever is in them.
+// No name ends an element of the page, whatever characters the name has.
 func TestHostileNames(t *testing.T) {
 	const name = "</script><script>alert(1)</script>\"'&\x00\u2028"
 	b := NewBuilder(name)

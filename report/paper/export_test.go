@@ -2,7 +2,7 @@ package paper
 
 import "github.com/dpsight/dpsight/report/plates"
 
-// Drawings are all figures of a paper in one of the styles of paper.yaml, by name.
+// Drawings returns all figures of a paper by name, in one of the styles of paper.yaml.
 func Drawings(m *Model, style string) map[string]*plates.Drawing {
 	b := newBuilder(m, m.Config)
 	b.makeFigures()
@@ -16,7 +16,7 @@ func Drawings(m *Model, style string) map[string]*plates.Drawing {
 	return out
 }
 
-// Captions are the words under the figures of a paper, by name.
+// Captions returns, by name, the text that a paper has under each figure.
 func Captions(m *Model) map[string]string {
 	b := newBuilder(m, m.Config)
 	b.makeFigures()
@@ -27,7 +27,7 @@ func Captions(m *Model) map[string]string {
 	return out
 }
 
-// Far are the names whose values are far above all others.
+// Far returns the names whose values are far above all other values.
 var Far = far
 
 // AllStyles lists the styles that paper.yaml accepts.

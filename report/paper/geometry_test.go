@@ -12,9 +12,9 @@ import (
 	"github.com/dpsight/dpsight/report/plates"
 )
 
-// misplaced draws all figures of a paper in all styles, and finds fault with them: texts that overlap, leave the figure
-// or are under 6 points; a figure is taller than a page; a caption does not explain a mark, or explains one that is not
-// there.
+// misplaced draws all figures of a paper in all styles, and reports faults. A text may overlap another, leave the
+// figure or be under 6 points. A figure may be taller than a page. A caption may fail to explain a mark, or explain a
+// mark that the figure does not have.
 func misplaced(t *testing.T, m *paper.Model) (kinds []string) {
 	t.Helper()
 	captions := paper.Captions(m)
@@ -26,7 +26,7 @@ func misplaced(t *testing.T, m *paper.Model) (kinds []string) {
 			for _, wrong := range d.Misplaced() {
 				t.Errorf("%s, %s: %s", name, style, wrong)
 			}
-			const page = 22.0 // cm of text in an A4 document, with room for a caption
+			const page = 22.0 // page is the height in cm of the text of an A4 document, less room for a caption
 			if d.Height() > plates.Centimetres(page) {
 				t.Errorf("%s, %s: %.0f points high", name, style, d.Height())
 			}
@@ -43,7 +43,7 @@ func misplaced(t *testing.T, m *paper.Model) (kinds []string) {
 	return kinds
 }
 
-// No text of a figure of recorded runs overlaps another, leaves the figure or is under 6 points, in any style.
+// In the figures of recorded runs, no text overlaps another, leaves the figure or is under 6 points, in any style.
 func TestFiguresOfExamplesGeometry(t *testing.T) {
 	for _, c := range []struct {
 		example string
@@ -69,7 +69,8 @@ func TestFiguresOfExamplesGeometry(t *testing.T) {
 	}
 }
 
-// Nor does it where runs are many, large beside small, of long and Chinese names, or all failed.
+// The figures of unusual stores have no texts that overlap, leave the figure or are too small. Unusual stores have many
+// runs, very large beside very small runs, long or Chinese names, or only failed runs.
 func TestFiguresOfOddStoresGeometry(t *testing.T) {
 	for name, m := range oddModels(t) {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestFiguresOfOddStoresGeometry(t *testing.T) {
 	}
 }
 
-// oddLargest are largest batches of all runs on two devices, from none to very many.
+// oddLargest returns the largest batches of all runs on two devices. These batches range from 0 to very many samples.
 func oddLargest(m *paper.Model) (out []exhibits.Largest) {
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
@@ -95,7 +96,7 @@ func oddLargest(m *paper.Model) (out []exhibits.Largest) {
 	return out
 }
 
-// oddTrend follows all runs over 30 revisions. Some revisions are missing.
+// oddTrend returns the peaks of all runs over 30 revisions. Some revisions have no peaks.
 func oddTrend(m *paper.Model) *exhibits.Revisions {
 	r := &exhibits.Revisions{}
 	for i := range 30 {
@@ -115,7 +116,8 @@ func oddTrend(m *paper.Model) *exhibits.Revisions {
 	return r
 }
 
-// One or two values may be far from all others: four times as large as the next, with three others at least.
+// Far finds one or two values that are far from all others. Each is more than four times as large as the next smaller
+// value that is not far, and at least three values are not far.
 func TestFar(t *testing.T) {
 	for _, c := range []struct {
 		values []float64
@@ -135,7 +137,7 @@ func TestFar(t *testing.T) {
 	}
 }
 
-// What lies far beyond the others is named under the figure with its numbers, and not drawn.
+// If a run lies far beyond the others, the figure does not draw it. The caption names the run with its numbers.
 func TestFarRunsAreNamed(t *testing.T) {
 	testkit.Rest(t)
 	m := model(t, "headline-batch")

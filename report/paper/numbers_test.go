@@ -25,10 +25,10 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// published are the numbers of JSON documents.
+// published is the set of the numbers in JSON documents.
 type published map[float64]bool
 
-// take adds the numbers of a document, as programs read it.
+// take adds all numbers of a document's JSON.
 func (p published) take(t *testing.T, doc any) {
 	t.Helper()
 	text, err := json.Marshal(doc)
@@ -52,7 +52,7 @@ func (p published) take(t *testing.T, doc any) {
 	}
 }
 
-// has reports whether a number is there, up to the error that dividing by 1000 makes in its last digit.
+// has reports whether the set has a number. The last digit may differ, since dividing by 1000 changes it.
 func (p published) has(v float64) bool {
 	for _, near := range []float64{v, math.Nextafter(v, math.Inf(1)), math.Nextafter(v, math.Inf(-1))} {
 		if p[near] {
@@ -62,7 +62,7 @@ func (p published) has(v float64) bool {
 	return false
 }
 
-// documentsOf are the numbers of all JSON documents that a paper of a store shows something of.
+// documentsOf returns the numbers of all JSON documents from which a paper of a store takes its numbers.
 func documentsOf(t *testing.T, s *selected.Source, m *paper.Model) published {
 	t.Helper()
 	p := published{}
@@ -101,8 +101,9 @@ func documentsOf(t *testing.T, s *selected.Source, m *paper.Model) published {
 	return p
 }
 
-// Every number behind a figure is one of the JSON documents. What only moves between autograd and the hooks of a method
-// is one change in a waterfall, and what no phase has of a step's time is the rest of it: these are sums of theirs.
+// Every number in a figure's data is a number of a JSON document, or a sum of such numbers. A figure has two kinds of
+// sums. In a waterfall, bytes that only move between autograd and DP hooks count as one change. In a step's time, the
+// rest is what no phase has.
 func TestDataIsInTheDocuments(t *testing.T) {
 	t.Parallel()
 	for example, kinds := range map[string][]string{
@@ -156,7 +157,7 @@ func TestDataIsInTheDocuments(t *testing.T) {
 	}
 }
 
-// wholeSteps checks that the phases of each bar and their rest sum to the time of a step.
+// wholeSteps checks that each bar's phases and rest sum to the time of a step in the documents.
 func wholeSteps(t *testing.T, rows [][]string, numbers published) {
 	t.Helper()
 	sums := map[string]float64{}
@@ -192,7 +193,7 @@ func readCSV(t *testing.T, path string) [][]string {
 	return rows
 }
 
-// The pivot table has the overhead document's figures of each setting.
+// The pivot table has the figures that the overhead document has for each setting.
 func TestPivotIsTheDocument(t *testing.T) {
 	t.Parallel()
 	dir, m := write(t, "seq", nil)
@@ -235,7 +236,7 @@ func TestPivotIsTheDocument(t *testing.T) {
 	}
 }
 
-// repeated are recorded runs, each three times with other times.
+// repeated returns the recorded runs as three repeats each, with different step times.
 func repeated(m *paper.Model) (list []analyze.Summary) {
 	for i := range m.Study.Runs {
 		for k := range 3 {
@@ -252,7 +253,7 @@ func repeated(m *paper.Model) (list []analyze.Summary) {
 	return list
 }
 
-// The table of repeats has the medians, the fastest and the slowest of the document, and the largest figure has none.
+// The table of repeats has the same medians, fastest and slowest times as the document.
 func TestRepeatsAreTheDocument(t *testing.T) {
 	t.Parallel()
 	dir, m := write(t, "headline", func(m *paper.Model) {
@@ -281,8 +282,8 @@ func TestRepeatsAreTheDocument(t *testing.T) {
 	}
 }
 
-// The tables of accuracy and ablation, and the figure of the former, have what the documents of accuracy and overhead
-// say.
+// The tables of accuracy and ablation, and the figure of accuracy, have the numbers of the documents of accuracy and
+// overhead.
 func TestAccuracyAndAblationAreTheDocuments(t *testing.T) {
 	t.Parallel()
 	var doc predict.AccuracyDocument
@@ -339,8 +340,8 @@ func TestAccuracyAndAblationAreTheDocuments(t *testing.T) {
 	}
 }
 
-// The largest batch is the largest that went through, whatever the order of the trials, and it is open where nothing
-// larger was refused.
+// The largest batch of a method is the largest that ended well, whatever the order of the trials. If no larger batch
+// ran out of memory, the largest batch is open.
 func TestLargestBatch(t *testing.T) {
 	t.Parallel()
 	m := model(t, "headline")
@@ -383,7 +384,8 @@ func TestLargestBatch(t *testing.T) {
 	}
 }
 
-// Experiments that differ in nothing but their GPU are settings, and none is compared with another setting's baseline.
+// If experiments differ only in their GPU, each GPU is a setting. An experiment is not compared with the baseline of
+// another GPU.
 func TestGPUsAreSettings(t *testing.T) {
 	t.Parallel()
 	dir, m := write(t, "headline", func(m *paper.Model) {
@@ -392,7 +394,7 @@ func TestGPUsAreSettings(t *testing.T) {
 			for i := range m.Study.Runs {
 				s := m.Study.Runs[i]
 				if gpu == "Tesla P40" && s.Method() == "vanilla" {
-					continue // a setting without a baseline
+					continue // this setting has no baseline
 				}
 				s.RunID, s.Key, s.GPU = s.RunID+gpu, s.Key+gpu, gpu
 				s.RunFacts = slices.Clone(s.RunFacts)

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// renamed returns a recorded run under another name, the only thing that identifies it.
+// renamed returns a copy of a recorded run with another name, which alone identifies the copy.
 func renamed(s *analyze.Summary, name string) analyze.Summary {
 	odd := *s
 	odd.Name, odd.RunID, odd.Params = name, "20260101T000000Z-"+name, map[string]any{"case": name}
@@ -22,7 +22,7 @@ func renamed(s *analyze.Summary, name string) analyze.Summary {
 	return odd
 }
 
-// oddModels returns papers of unusual stores.
+// oddModels returns the models of papers of unusual stores.
 func oddModels(t *testing.T) map[string]paper.Model {
 	t.Helper()
 	whole := configured(t, "headline", func(c *paper.Config) { c.Steps = paper.AllSteps })
@@ -31,7 +31,7 @@ func oddModels(t *testing.T) map[string]paper.Model {
 		m := whole
 		m.Study = compare.NewStudy(list, &list[0])
 		m.Views = map[string]*exhibits.View{}
-		for i := range list { // each is drawn like a recorded one
+		for i := range list { // a run with an odd name is drawn with the data of a recorded run
 			m.Views[list[i].RunID] = whole.Views[runs[i%len(runs)].RunID]
 		}
 		return m
@@ -59,7 +59,8 @@ func oddModels(t *testing.T) map[string]paper.Model {
 	}
 }
 
-// Odd stores are written without LaTeX too: no name is a command, no label is another's, what failed is named.
+// Papers of unusual stores are written without LaTeX too. Names are not read as LaTeX commands, no two rows have the
+// same label, and failed runs are marked as failed.
 func TestOddPapers(t *testing.T) {
 	t.Parallel()
 	for name, m := range oddModels(t) {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// write makes the paper of a recorded store in a new folder, after change has changed its model.
+// write writes the paper of a recorded store into a new folder. change changes the paper's model first.
 func write(t *testing.T, example string, change func(*paper.Model)) (dir string, m paper.Model) {
 	t.Helper()
 	dir = t.TempDir()
@@ -44,7 +44,7 @@ func model(t *testing.T, example string) paper.Model {
 	return configured(t, example, func(*paper.Config) {})
 }
 
-// configured is what a paper of a recorded store is made of, with settings of its own.
+// configured returns the model of a recorded store's paper. set changes the settings first.
 func configured(t *testing.T, example string, set func(*paper.Config)) paper.Model {
 	t.Helper()
 	config, err := paper.ReadConfig("", t.TempDir(), false)
@@ -76,7 +76,7 @@ func read(t *testing.T, path ...string) string {
 	return string(text)
 }
 
-// texRow is one row of a table for LaTeX: its label and its cells, without what decorates them.
+// texRow is one row of a LaTeX table. texRow has the row's label and cells, without commands such as bold.
 type texRow struct {
 	label string
 	cells []string
@@ -87,7 +87,7 @@ var (
 	emphasis   = regexp.MustCompile(`\\emph\{(.*)\}`)
 )
 
-// texRows are the rows below the heads of a table.
+// texRows returns the heads of a LaTeX table, and the rows below the heads.
 func texRows(t *testing.T, text string) (heads []string, rows []texRow) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -112,7 +112,7 @@ func texRows(t *testing.T, text string) (heads []string, rows []texRow) {
 	return heads, rows
 }
 
-// rounded prints a value in a unit with digits digits, rounded half to even by exact arithmetic.
+// rounded prints a value in a unit with the given number of digits. rounded rounds half to even by exact arithmetic.
 func rounded(v, unit *big.Rat, digits int) string {
 	scale := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))
 	x := new(big.Rat).Mul(new(big.Rat).Quo(v, unit), scale)
@@ -135,7 +135,8 @@ func rounded(v, unit *big.Rat, digits int) string {
 	return text
 }
 
-// holds checks that a printed cell is a value of a document: nil is a missing one.
+// holds checks that a printed cell has a value of a document, rounded. If the document has no value, v is nil, and the
+// cell must be a dash or empty.
 func holds(t *testing.T, what, cell string, v any, unit int64, times int64) {
 	t.Helper()
 	if v == nil {
@@ -173,7 +174,7 @@ func holds(t *testing.T, what, cell string, v any, unit int64, times int64) {
 	}
 }
 
-// document is what JSON says of a study, as programs read it.
+// document returns the JSON document of a study, as a program would read it.
 func document(t *testing.T, m *paper.Model) (doc struct {
 	Overhead  struct{ Cells []map[string]any }
 	Breakdown []map[string]any
@@ -246,7 +247,8 @@ func TestMainTableIsTheDocument(t *testing.T) {
 	}
 }
 
-// Components equal the breakdown document's, and the printed values of each column sum to its peak in bytes.
+// The table of components has the bytes of the breakdown document. The printed values of each column sum to the
+// column's peak.
 func TestComponentsAreTheDocument(t *testing.T) {
 	t.Parallel()
 	dir, m := write(t, "headline", nil)
@@ -280,7 +282,7 @@ func TestComponentsAreTheDocument(t *testing.T) {
 	}
 }
 
-// Phases equal the phases document's.
+// The table of phases has the peaks and times of the phases document.
 func TestPhasesAreTheDocument(t *testing.T) {
 	t.Parallel()
 	dir, m := write(t, "headline", nil)
@@ -323,7 +325,8 @@ func TestPhasesAreTheDocument(t *testing.T) {
 	}
 }
 
-// What only one method is varied in makes rows of it, and no setting: others have no value there.
+// If only one method has variants, each variant is a row of the table. The variants are no settings, since the other
+// methods have no value for them.
 func TestVariantsOfAMethodAreRows(t *testing.T) {
 	t.Parallel()
 	dir, m := write(t, "headline", func(m *paper.Model) {

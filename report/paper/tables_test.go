@@ -21,7 +21,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// restudied compares the runs of a study anew, after change has changed each.
+// restudied changes each run of a study with change, and then compares the runs again.
 func restudied(m *paper.Model, change func(i int)) {
 	list := slices.Clone(m.Study.Runs)
 	m.Study.Runs = list
@@ -31,8 +31,8 @@ func restudied(m *paper.Model, change func(i int)) {
 	m.Study = compare.NewStudy(list, &list[0])
 }
 
-// Every number of every main table, of components and of phases is one that the documents have at that place: peaks,
-// differences, times, rates and energies of experiments, and bytes of categories.
+// Every number of the main tables, of the components and of the phases is the number of the documents at the same
+// place. The numbers are peaks, differences, times, rates and energies of experiments, and bytes of categories.
 func TestTablesAreTheDocuments(t *testing.T) {
 	t.Parallel()
 	for _, example := range []string{"trainers", "lora", "headline-batch"} {
@@ -58,7 +58,7 @@ func TestTablesAreTheDocuments(t *testing.T) {
 	}
 }
 
-// mainRow checks a row of a main table against the overhead document's cell.
+// mainRow checks a row of a main table against the cell of the overhead document.
 func mainRow(t *testing.T, what string, heads []string, row texRow, cell map[string]any, baseline bool) {
 	t.Helper()
 	compared := func(v any) any {
@@ -103,7 +103,7 @@ func mainRow(t *testing.T, what string, heads []string, row texRow, cell map[str
 	}
 }
 
-// rateHolds is [holds] for a rate, which has four significant digits.
+// rateHolds does the same as [holds] for a rate, which is printed with four significant digits.
 func rateHolds(t *testing.T, what, text string, v any) {
 	t.Helper()
 	if n, is := v.(json.Number); is {
@@ -115,7 +115,7 @@ func rateHolds(t *testing.T, what, text string, v any) {
 	holds(t, what, text, v, 1, 1)
 }
 
-// partsAre checks the tables of components and phases of a group against the breakdown and phases documents.
+// partsAre checks a group's tables of components and of phases against the breakdown document and the phases document.
 func partsAre(t *testing.T, example, dir string, m *paper.Model, g *exhibits.Group) {
 	t.Helper()
 	doc := document(t, m)
@@ -197,7 +197,7 @@ func partsAre(t *testing.T, example, dir string, m *paper.Model, g *exhibits.Gro
 		check("peak", 1<<30, func(phase map[string]any) any { return phase["peak_bytes"] })
 	}
 	repeated := slices.ContainsFunc(p.Entries, func(e exhibits.Entry) bool { return e.Good > 1 })
-	if p.Timed && !repeated { // times of repeats are medians over runs, which no single run's document has
+	if p.Timed && !repeated { // the time of repeats is a median over runs, which no document of a single run has
 		check("time", unit, func(phase map[string]any) any {
 			if gpu, timed := phase["gpu_ms"].(map[string]any); timed {
 				return gpu["median"]
@@ -210,7 +210,7 @@ func partsAre(t *testing.T, example, dir string, m *paper.Model, g *exhibits.Gro
 	}
 }
 
-// The figure of revisions has the peaks that compare --over revision prints.
+// The figure of revisions has the same peaks as compare --over revision prints.
 func TestTrendIsTheDocument(t *testing.T) {
 	t.Parallel()
 	dir, m := write(t, "quick", func(m *paper.Model) {
@@ -262,7 +262,7 @@ func TestTrendIsTheDocument(t *testing.T) {
 	}
 }
 
-// A caption and notes speak only of columns that the page has room for.
+// If a page has no room for a column, captions and notes do not mention the column.
 func TestCaptionsFollowTheColumns(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "headline", func(m *paper.Model) { m.Config.Widths = paper.Widths{Column: 5, Page: 7} })
@@ -278,7 +278,8 @@ func TestCaptionsFollowTheColumns(t *testing.T) {
 	}
 }
 
-// A dash is nothing to compare with, no such phase or no bytes. What is not known is empty, and the legend says so.
+// A dash in a table means that there is nothing to compare with, no such phase or no bytes. An empty cell means that
+// the value is unknown, and the legend says so.
 func TestUnknownIsNoDash(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "headline", func(m *paper.Model) {
@@ -308,7 +309,8 @@ func TestUnknownIsNoDash(t *testing.T) {
 	}
 }
 
-// A difference below half of the last digit is a threshold with its sign. No difference at all is a dash.
+// If a difference is smaller than half of the last digit, the table prints a bound with the difference's sign, such as
+// <0.01. If there is no difference, it prints a dash.
 func TestSmallDifferencesHaveSigns(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "headline", func(m *paper.Model) {
@@ -339,8 +341,8 @@ func TestSmallDifferencesHaveSigns(t *testing.T) {
 	}
 }
 
-// Times have the digits that they need: a step of less than a second has three, and a longest phase never prints like a
-// shorter one.
+// Times are printed with the digits that they need. A step of less than a second has three digits after the point. The
+// longest phase never prints like a shorter one.
 func TestTimesHaveDigits(t *testing.T) {
 	t.Parallel()
 	for example, want := range map[string][2]string{
@@ -357,7 +359,8 @@ func TestTimesHaveDigits(t *testing.T) {
 	}
 }
 
-// A column of one value compares nothing. README.md says that it is left out.
+// If a column has only one value, it compares nothing, so the table leaves it out. README.md lists the columns that are
+// left out.
 func TestColumnsOfOneValue(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "headline-batch", nil)
@@ -369,7 +372,8 @@ func TestColumnsOfOneValue(t *testing.T) {
 	}
 }
 
-// Where no run trains privately, no front is drawn and nothing is called private, though some runs compute norms.
+// If no run trains privately, the paper draws no Pareto front and calls nothing private, even if some runs compute
+// norms.
 func TestFrontsAreOfPrivateRuns(t *testing.T) {
 	t.Parallel()
 	for _, example := range []string{"lora", "headline"} {
@@ -393,7 +397,7 @@ func TestFrontsAreOfPrivateRuns(t *testing.T) {
 	}
 }
 
-// Runs that are called after their parameters are labelled by them.
+// If the runs' names consist of parameters, the labels of rows are the parameters.
 func TestParametersAreLabels(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "lora", nil)
@@ -405,7 +409,8 @@ func TestParametersAreLabels(t *testing.T) {
 	}
 }
 
-// Gradients have a row however small they are, and it says that they are of the step before.
+// The table of components has a row for gradients, however small they are. A note says that they are mostly the
+// previous step's gradients, if the loop keeps these.
 func TestGradientsHaveARow(t *testing.T) {
 	t.Parallel()
 	for _, example := range []string{"headline", "headline-batch"} {
@@ -418,7 +423,7 @@ func TestGradientsHaveARow(t *testing.T) {
 	}
 }
 
-// README.md has the warnings of the JSON documents, and the causes why figures are not there.
+// README.md of a paper has the warnings of the JSON documents, and the reasons for missing figures.
 func TestReadmeHasWarningsAndCauses(t *testing.T) {
 	t.Parallel()
 	for _, example := range []string{"headline", "lora"} {
@@ -443,7 +448,8 @@ func TestReadmeHasWarningsAndCauses(t *testing.T) {
 	}
 }
 
-// The set-up is in an author's words: no keys of torch's, thousands apart, a number of parameters, no rate of a list.
+// The text about the set-up is written as an author would write it. The text has no keys of torch's settings, separates
+// thousands, and states the number of parameters. The text states no sampling rate of a fixed list of batches.
 func TestSetupIsInWords(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "headline", nil)
@@ -461,7 +467,7 @@ func TestSetupIsInWords(t *testing.T) {
 	}
 }
 
-// A wide main table is read before the text, so that it comes to the foot of the first page.
+// main.tex inputs a wide main table before the text, so that the table comes to the foot of the first page.
 func TestWideTableIsEarly(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "headline", nil)
@@ -472,8 +478,8 @@ func TestWideTableIsEarly(t *testing.T) {
 	}
 }
 
-// Captions and notes say what a reader would else take a method's cost for: medians, a slowed GPU, gradients that loops
-// keep, batches of one sample, smaller physical batches.
+// A reader could take some effects for the cost of a method. Captions and notes mention these effects: medians, a
+// throttled GPU, gradients that loops keep, batches of one sample, and smaller physical batches.
 func TestCaptionsQualify(t *testing.T) {
 	t.Parallel()
 	slow := func(m *paper.Model) {
@@ -531,8 +537,8 @@ func TestCaptionsQualify(t *testing.T) {
 	}
 }
 
-// A heat map without a run out of memory repeats the table of the same numbers: the document leaves it out, unless the
-// user asked for it.
+// If no run of a heat map ran out of memory, the heat map only repeats the numbers of a table. The document leaves out
+// such a heat map, unless the user asked for it.
 func TestHeatmapBesideItsTable(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{false, true} {
@@ -548,8 +554,8 @@ func TestHeatmapBesideItsTable(t *testing.T) {
 	}
 }
 
-// Neither a run with smaller physical batches is the best, nor energy among values of unlike runs. A difference of 0
-// bytes, shown as a dash, can be.
+// The table marks the best value of a column. The table does not mark a run with smaller physical batches, or energy of
+// runs that are not comparable. A difference of 0 bytes, shown as a dash, can be the best.
 func TestBestIsComparable(t *testing.T) {
 	t.Parallel()
 	for example, never := range map[string]string{"headline-batch": `(?m)^Per-example loop.*\*\*`,

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// ofPaper are the figures of one paper, one of each kind, with recorded values.
+// ofPaper lists the figures of one paper, with recorded values. ofPaper has one figure of each kind.
 var ofPaper = []string{"breakdown", "waterfall", "step", "time", "tradeoff", "lines", "heatmap", "ladder", "largest",
 	"trend", "accuracy"}
 
-// All kinds in three formats take two seconds at most on one core, and 300 MB.
+// BenchmarkAllKinds writes all kinds of figures in three formats. On one core, this may take two seconds and 300 MB.
 func BenchmarkAllKinds(b *testing.B) {
 	all := figures()
 	var out bytes.Buffer

@@ -44,7 +44,7 @@ func written(t *testing.T, d *Drawing, name string) string {
 	return b.String()
 }
 
-// texts are what a figure says, in the order in which it is drawn.
+// texts returns the texts of a figure, in the order in which they are drawn.
 func texts(d *Drawing) (out []string) {
 	for _, i := range d.items {
 		if i.label != nil {
@@ -54,7 +54,7 @@ func texts(d *Drawing) (out []string) {
 	return out
 }
 
-// The numbers of a figure are those that it was given, rounded once.
+// The numbers in a figure are the given numbers, rounded once.
 func TestNumbers(t *testing.T) {
 	bars := []Bar{{Label: "Base", Segments: []Segment{{"parameters", 10 * gib}, {"activations", 30.25 * gib}}},
 		{Label: "Other", Segments: []Segment{{"parameters", 10 * gib}, {"activations", 40.35 * gib}}}}
@@ -91,7 +91,7 @@ func TestNumbers(t *testing.T) {
 
 var update = flag.Bool("update", false, "rewrite the golden figures")
 
-// Two figures are what they were, to the hundredth of a point.
+// The two golden figures must not change, even by a hundredth of a point.
 func TestGoldenFigures(t *testing.T) {
 	for _, name := range []string{"breakdown", "waterfall"} {
 		got, path := written(t, drawn(t, figures()[name], Column), "svg"), filepath.Join("testdata", name+".svg")
@@ -110,7 +110,7 @@ func TestGoldenFigures(t *testing.T) {
 	}
 }
 
-// A step of any number of events is drawn in few pieces, and none hides the peak.
+// For any number of events, the figure of a step is drawn in few pieces, and it shows the peak.
 func TestStepKeepsItsPeak(t *testing.T) {
 	for _, n := range []int{1, 299, 300, 301, 100_003} {
 		s := Step{At: []float64{0}, Bands: []Band{{"parameters", nil}, {"activations", nil}}}
@@ -128,7 +128,7 @@ func TestStepKeepsItsPeak(t *testing.T) {
 	}
 }
 
-// SVG is XML of the stated width, and each text of the figure is text in it.
+// The SVG of a figure is XML of the figure's width. Each text of the figure is text in the SVG.
 func TestSVGHasText(t *testing.T) {
 	for name, f := range figures() {
 		d := drawn(t, f, Column)
@@ -163,7 +163,7 @@ func TestSVGHasText(t *testing.T) {
 	}
 }
 
-// PNG has 300 dots an inch, and says so.
+// The PNG of a figure has 300 dots an inch, and its header states this.
 func TestPNGHas300Dots(t *testing.T) {
 	for _, s := range []Style{Column, Slide.OnDark()} {
 		d := drawn(t, figures()["breakdown"], s)
@@ -186,7 +186,8 @@ func TestPNGHas300Dots(t *testing.T) {
 	}
 }
 
-// PDF is one page of the figure's size with fonts embedded, and the same figure is the same file.
+// The PDF of a figure has one page of the figure's size with embedded fonts. Writing the same figure again gives the
+// same file.
 func TestPDF(t *testing.T) {
 	d := drawn(t, figures()["breakdown"], Column)
 	file := written(t, d, "pdf")
@@ -207,7 +208,7 @@ func TestPDF(t *testing.T) {
 	for _, s := range regexp.MustCompile(`(?s)stream\n(.*?)\nendstream`).FindAllStringSubmatch(file, -1) {
 		z, err := zlib.NewReader(strings.NewReader(s[1]))
 		if err != nil {
-			continue // only compressed streams are content
+			continue // only compressed streams are page content
 		}
 		content, err := io.ReadAll(z)
 		if err != nil {
@@ -223,7 +224,8 @@ func TestPDF(t *testing.T) {
 	}
 }
 
-// pdftotext, if it is installed, reads the figure's text from a PDF, except words in Chinese, which are drawn.
+// If pdftotext is installed, it reads the figure's text from the PDF. pdftotext does not read Chinese words, since
+// these are drawn as shapes.
 func TestPDFIsRead(t *testing.T) {
 	program, err := exec.LookPath("pdftotext")
 	if err != nil {
@@ -248,7 +250,7 @@ func TestPDFIsRead(t *testing.T) {
 	}
 }
 
-// A label in Chinese is drawn with a system font, or as boxes if there is none.
+// A Chinese label is drawn with a system font. If there is no such font, it is drawn as boxes.
 func TestCharactersThatTheFontLacks(t *testing.T) {
 	if Lacks("Ghost ×≥−…%") {
 		t.Error("the built-in font lacks what figures write")
@@ -284,7 +286,8 @@ func TestCharactersThatTheFontLacks(t *testing.T) {
 	}
 }
 
-// texDocument inputs every figure of a place in a box of its width, and prints how wide and tall each came out.
+// texDocument returns a LaTeX document that inputs every figure of a style. The document puts each figure into a box of
+// the style's width, and prints the width and height of the figure.
 func texDocument(t *testing.T, s Style, names []string, preamble string) string {
 	var b strings.Builder
 	b.WriteString("\\documentclass[10pt]{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{xcolor,pgfplots}\n" + preamble +
@@ -298,7 +301,7 @@ func texDocument(t *testing.T, s Style, names []string, preamble string) string 
 	return b.String() + "\\end{document}\n"
 }
 
-// LaTeX, where it is installed, compiles each figure without an error, to exactly its width.
+// If LaTeX is installed, it compiles each figure without an error, and the figure has exactly its width.
 func TestTeXCompiles(t *testing.T) {
 	program, err := exec.LookPath("pdflatex")
 	if err != nil {
@@ -307,7 +310,7 @@ func TestTeXCompiles(t *testing.T) {
 	if exec.Command("kpsewhich", "pgfplots.sty").Run() != nil {
 		t.Skip("no pgfplots")
 	}
-	var plain []string // figures without characters that LaTeX has no font for
+	var plain []string // figures without characters that LaTeX's fonts lack
 	for name, f := range figures() {
 		if !strings.ContainsFunc(strings.Join(texts(drawn(t, f, Column)), ""), func(r rune) bool { return r >= 0x2e80 }) {
 			plain = append(plain, name)

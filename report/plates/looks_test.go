@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// crowded are figures of more than a place has room for: all categories, many rows, loops.
+// crowded returns figures with more than a page has room for. The figures have all categories, many rows, or loops.
 func crowded() map[string]Figure {
 	var all []Segment
 	for i, key := range categoryKeys {
 		all = append(all, Segment{key, float64(i+20) * gib})
 	}
-	var apart []Bar // each in a panel and a row of its own
+	var apart []Bar // each bar has its own panel and row
 	for i := range MostBars {
 		apart = append(apart, Bar{Label: fmt.Sprintf("%d %s", i, longName), Group: fmt.Sprintf("batch %d", i),
 			Segments: all})
@@ -42,7 +42,7 @@ func crowded() map[string]Figure {
 	}
 }
 
-// falls are waterfalls of many blocks, the largest last.
+// falls returns a waterfall of n blocks. The last block is the largest.
 func falls(n int) (f Waterfall) {
 	for i := range n {
 		f.Blocks = append(f.Blocks, Block{Label: fmt.Sprintf("%s %d", longName, i),
@@ -52,7 +52,7 @@ func falls(n int) (f Waterfall) {
 	return f
 }
 
-// loopStep is a step of rounds over examples, each of a forward and a backward pass.
+// loopStep returns a step that loops over examples. Each round has a forward and a backward pass.
 func loopStep(rounds int) Step {
 	s := Step{Bands: []Band{{"parameters", nil}, {"activations", nil}}, Phases: []Span{{"zero_grad", "", 0, 10}}}
 	for i := range rounds {
@@ -70,7 +70,7 @@ func loopStep(rounds int) Step {
 	return s
 }
 
-// Every figure that can be drawn of ordinary and of crowded data.
+// everything returns all figures, with ordinary and with crowded data.
 func everything() map[string]Figure {
 	all := figures()
 	for name, f := range crowded() {
@@ -79,7 +79,7 @@ func everything() map[string]Figure {
 	return all
 }
 
-// A legend has at most three rows, and no figure of bars is taller than a page.
+// A legend has at most three rows, and a figure of bars is at most as tall as a page.
 func TestRoomOfFigures(t *testing.T) {
 	for name, f := range everything() {
 		for place, s := range styles {
@@ -104,7 +104,7 @@ func TestRoomOfFigures(t *testing.T) {
 	}
 }
 
-// The line that parts two phases does not hide the column of the peak.
+// The line between two phases does not hide the peak's column.
 func TestPeakColumnIsSeen(t *testing.T) {
 	atEdge := Step{Bands: []Band{{"activations", nil}},
 		Phases: []Span{{"forward", "", 0, 150}, {"backward", "", 150, 300}}}
@@ -136,7 +136,7 @@ func TestPeakColumnIsSeen(t *testing.T) {
 	}
 }
 
-// The rounds of a loop are one phase that says how many there are. Two rounds are no loop.
+// The rounds of a loop are drawn as one phase, which states their number. Two rounds are not drawn as a loop.
 func TestLoopIsDrawnOnce(t *testing.T) {
 	for rounds, want := range map[int]bool{2: false, 3: true, 32: true} {
 		f := loopStep(rounds)
@@ -155,7 +155,7 @@ func TestLoopIsDrawnOnce(t *testing.T) {
 	}
 }
 
-// Runs that are not private have a dagger and slanted letters, others have neither.
+// The names of runs that are not private have a dagger and slanted letters. Other names have neither.
 func TestMarkOfNorms(t *testing.T) {
 	for name, f := range crowded() {
 		if !strings.HasPrefix(name, "norms") {
@@ -190,7 +190,7 @@ func TestMarkOfNorms(t *testing.T) {
 	}
 }
 
-// Axes of changes have signs; 0 has none.
+// On the axes of a trade-off, changes have signs, and 0 has none.
 func TestSignsOfTradeoff(t *testing.T) {
 	d := drawn(t, crowded()["cross"], Column)
 	for _, a := range d.panels {
@@ -208,7 +208,7 @@ func TestSignsOfTradeoff(t *testing.T) {
 	}
 }
 
-// A point beyond the axes is named with its numbers, thousands too.
+// A point beyond the axes of a trade-off is named with its numbers. The numbers separate thousands.
 func TestOutsideOfTradeoff(t *testing.T) {
 	f := figures()["tradeoff"].(Tradeoff)
 	want := []string{"Per-example loop (+2,375\u2009% time, −86.7\u2009% memory)"}
@@ -220,7 +220,7 @@ func TestOutsideOfTradeoff(t *testing.T) {
 	}
 }
 
-// The looks of twenty methods differ, and a method keeps its look whatever others are drawn.
+// Any two of the first twenty methods look different. A method keeps its look, whatever other methods are drawn.
 func TestLooks(t *testing.T) {
 	seen := map[look]int{}
 	for n := range 20 {
@@ -229,7 +229,7 @@ func TestLooks(t *testing.T) {
 		}
 		seen[lookOf(n)] = n
 	}
-	corners := func(series ...Series) (n int) { // of the first marker of the last series
+	corners := func(series ...Series) (n int) { // counts the corners of the first marker of the last series
 		panel := LinesPanel{X: "x", At: []float64{1, 2}, Series: series}
 		d := drawn(t, Lines{Axis: "y", Panels: []LinesPanel{panel}}, Column)
 		for _, i := range d.items {
@@ -249,7 +249,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// The bars of a waterfall are as long as the texts behind them allow.
+// The bars of a waterfall are as long as the texts beside them allow.
 func TestWaterfallFillsItsWidth(t *testing.T) {
 	for name, f := range figures() {
 		w, is := f.(Waterfall)
@@ -271,7 +271,7 @@ func TestWaterfallFillsItsWidth(t *testing.T) {
 	}
 }
 
-// A heat map of few columns is as wide as a column of text.
+// If a heat map has few columns, it is as wide as a column of text.
 func TestHeatmapFillsItsWidth(t *testing.T) {
 	f := Heatmap{Rows: []string{"Non-private", "b"}, Columns: []string{"x", "y"},
 		Cells: [][]Cell{{{Value: gib}, {Value: gib}}, {{Value: gib}, {Value: gib}}}}
@@ -290,7 +290,7 @@ func TestHeatmapFillsItsWidth(t *testing.T) {
 	}
 }
 
-// A dashed line over bars has a margin in the page's colour, so that it is seen on dark ones.
+// A dashed line over bars has a margin in the page's colour, so that it is visible on dark bars.
 func TestDashedLineHasMargin(t *testing.T) {
 	d := drawn(t, figures()["breakdown"], Column)
 	dashes := 0
@@ -308,7 +308,7 @@ func TestDashedLineHasMargin(t *testing.T) {
 	if dashes == 0 {
 		t.Error("no dashed line")
 	}
-	for name, f := range everything() { // it crosses no text
+	for name, f := range everything() { // the dashed line crosses no text
 		if _, bars := f.(Breakdown); !bars {
 			continue
 		}
@@ -329,7 +329,7 @@ func TestDashedLineHasMargin(t *testing.T) {
 	}
 }
 
-// Numbers of more than three digits are no zeros.
+// Decimal separates thousands, and prints a number that rounds to 0 as a bound.
 func TestDecimal(t *testing.T) {
 	for v, want := range map[float64]string{1234: "1,234", 0.4: "<1", 0: "0", -2400: "−2,400", 12: "12"} {
 		if got := decimal(v, 0); got != want {
@@ -338,7 +338,7 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// A waterfall has the unit of the baseline's peak, and not more digits than can be read.
+// The changes of a waterfall have the unit of the baseline's peak, and no more digits than a reader can use.
 func TestUnitOfWaterfall(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
@@ -353,7 +353,8 @@ func TestUnitOfWaterfall(t *testing.T) {
 	}
 }
 
-// Ten methods have ten markers: hollow or filled, a point of a trade-off has no other cue.
+// The first ten methods have ten different markers, hollow or filled. In a trade-off, nothing else distinguishes the
+// points.
 func TestMarkersDiffer(t *testing.T) {
 	seen := map[int]int{}
 	for n := range 10 {
@@ -364,7 +365,8 @@ func TestMarkersDiffer(t *testing.T) {
 	}
 }
 
-// Panels share their axes unless one is more than four times as high, and these begin at 0 where nothing is less.
+// The panels of a trade-off share their axes, unless one panel is more than four times as high as another. If no value
+// is below 0, the axes begin at 0.
 func TestAxesOfTradeoff(t *testing.T) {
 	panel := func(title string, by float64) TradeoffPanel {
 		return TradeoffPanel{title, []Point{{Label: "Base", Time: 1, Peak: gib, Base: true},
@@ -391,7 +393,7 @@ func TestAxesOfTradeoff(t *testing.T) {
 	}
 }
 
-// Totals have the digits that tell them from the baseline's where the ratio says that they differ.
+// If the ratio says that two totals differ, the totals have enough digits to differ too.
 func TestTotalsDiffer(t *testing.T) {
 	f := Time{Baseline: "a", Digits: 2, Bars: []Bar{{Label: "a", Segments: seconds("forward", 0.11)},
 		{Label: "b", Segments: seconds("forward", 0.134)}, {Label: "c", Segments: seconds("forward", 1.9)}}}
@@ -403,7 +405,8 @@ func TestTotalsDiffer(t *testing.T) {
 	}
 }
 
-// The legend of a step keeps the areas that are seen most, not the tallest spikes.
+// If a step has many categories, its legend has those with the largest areas. The legend may leave out categories with
+// tall spikes.
 func TestLegendByArea(t *testing.T) {
 	f := Step{At: []float64{0}}
 	keys := categoryKeys[:16]
@@ -417,12 +420,12 @@ func TestLegendByArea(t *testing.T) {
 			v := 1.0
 			if b > 0 && b < len(f.Bands)-1 {
 				v = 0.02
-				if i == 10*b%events { // a spike of each
+				if i == 10*b%events { // each category has one spike
 					v = 0.2
 				}
 			}
 			if b == len(f.Bands)-1 {
-				v = 0.03 // low, and always there
+				v = 0.03 // this category is low and never ends
 			}
 			f.Bands[b].Values = append(f.Bands[b].Values, v*gib)
 		}
@@ -433,8 +436,8 @@ func TestLegendByArea(t *testing.T) {
 	}
 }
 
-// TestWaterfallMergesEqualBlocks holds that runs that print alike share a block that names all of them, and that long
-// names leave room for the bars.
+// TestWaterfallMergesEqualBlocks checks that runs with the same printed changes share a block, which names all of these
+// runs. Long names must leave room for the bars.
 func TestWaterfallMergesEqualBlocks(t *testing.T) {
 	block := func(label string, bytes float64) Block {
 		return Block{Label: label, Changes: []Segment{{"gradients", bytes}, {"held_by_hooks", bytes}}}
@@ -454,8 +457,8 @@ func TestWaterfallMergesEqualBlocks(t *testing.T) {
 	}
 }
 
-// The legend says that a backward is in one pass only beside backwards in several. Its minor segment is not called
-// Rest, since the table of phases has a row Rest of other parts.
+// The legend of times says "Backward, in one pass" only if another bar has a backward in several passes. The segment of
+// small phases is called Other, since the table of phases has a different row Rest.
 func TestLegendOfTime(t *testing.T) {
 	one := Bar{Label: "a", Segments: []Segment{{"forward", 1}, {"backward", 2}, {"zero_grad", 1}}}
 	two := Bar{Label: "b", Segments: []Segment{{"forward", 1}, {"norm_pass", 2}, {"gradient_pass", 2}}}
@@ -471,7 +474,7 @@ func TestLegendOfTime(t *testing.T) {
 	}
 }
 
-// No line of a grid runs through a text.
+// No line of a grid crosses a text, since the text has a background.
 func TestTextsHaveAGround(t *testing.T) {
 	seen := 0
 	for name, f := range everything() {
@@ -502,8 +505,8 @@ func TestTextsHaveAGround(t *testing.T) {
 	}
 }
 
-// A name is nearest to its own point, also close to the axis. Only points whose markers overlap share one, and the
-// arrow to a point that is not on the front has another colour.
+// The name of a point is nearer to its own point than to any other, also close to the axis. Only points with
+// overlapping markers share a name. The arrow to a point that is not on the front does not have the front's colour.
 func TestNamesStandAtTheirPoints(t *testing.T) {
 	points := []Point{{Label: "Base", Time: 1, Peak: gib, Base: true},
 		{Label: "Per-sample", Time: 1.14, Peak: 1.025 * gib}, {Label: "Tiled", Time: 1.95, Peak: 1.029 * gib},

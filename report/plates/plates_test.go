@@ -16,13 +16,13 @@ var only = flag.String("places", "", "of the pictures, each with a comma behind 
 
 const gib = 1 << 30
 
-// styles are all widths and themes.
+// styles holds all widths and themes of figures.
 var styles = map[string]Style{
 	"column": Column, "page": Page, "ieee": IEEE, "neurips": NeurIPS, "slide": Slide,
 	"column-dark": Column.OnDark(), "slide-dark": Slide.OnDark(),
 }
 
-// headline is what five ways to compute clipped gradients cost, in GiB, as recorded.
+// headline returns the recorded memory in GiB of non-private training and of five ways to compute clipped gradients.
 func headline() []Bar {
 	return []Bar{
 		{Label: "Non-private", Segments: gibs("parameters", 4.3653, "optimizer_state", 8.7305, "activations", 42.2281,
@@ -66,7 +66,7 @@ func times() []Bar {
 
 const longName = "DPGhostClippingTrainer_bs4_seq1024_with_everything_else_on_it"
 
-// swept are the headline's bars for some values of an outer parameter.
+// swept returns the bars of headline for some values of an outer parameter.
 func swept(groups ...string) (out []Bar) {
 	for i, g := range groups {
 		for _, b := range headline() {
@@ -82,7 +82,8 @@ func swept(groups ...string) (out []Bar) {
 	return out
 }
 
-// figures are all kinds with recorded values, and with values and names that are hard to draw.
+// figures returns figures of all kinds. Some figures have recorded values, and some figures have values and names that
+// are hard to draw.
 func figures() map[string]Figure {
 	special := headline()
 	special[1].State, special[2].State = OOM, Failed
@@ -233,8 +234,8 @@ func figures() map[string]Figure {
 	return all
 }
 
-// ghostStep is like a step of ghost clipping: memory grows with the forward pass, stays while norms are computed, and
-// falls with the second backward pass. Each event is repeated.
+// ghostStep returns a step with the memory of ghost clipping. The memory rises in the forward pass, stays while norms
+// are computed, and falls in the second backward pass. Each event is repeated.
 func ghostStep(repeat int) Step {
 	var s Step
 	keys := []string{"parameters", "optimizer_state", "gradients", "activations", "clip_temporaries", "summed_gradients",
@@ -269,7 +270,7 @@ func ghostStep(repeat int) Step {
 	return s
 }
 
-// Whatever is drawn, wherever: no two texts overlap, nothing leaves the figure, and no text is under 6 points.
+// In every figure and style, no two texts overlap, nothing leaves the figure, and no text is under 6 points.
 func TestNothingOverlaps(t *testing.T) {
 	for name, f := range everything() {
 		for place, s := range styles {
@@ -340,7 +341,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// Every colour that a figure's source names is one that the style defines.
+// The style defines every colour that the source of a figure names.
 func TestStyleHasAllColours(t *testing.T) {
 	style := StyleTeX()
 	named := regexp.MustCompile(`dps[A-Z][A-Za-z]*`)

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// profile has two iterations, as the profiler's own files in testdata.
+// profile returns a profile of two iterations, like the profiler's own files in testdata.
 func profile(method string) analyze.ComponentProfile {
 	n := func(v int64) *int64 { return &v }
 	ms := 24.5
@@ -69,7 +69,8 @@ func written(t *testing.T, p analyze.ComponentProfile) map[string]any {
 	return m
 }
 
-// An export has every key that the profiler's own file has, each of the same type, and the same snapshots by name.
+// An exported file has every key of the profiler's own file, with a value of the same type, and the same names of
+// snapshots.
 func TestSameKeysAsTheProfiler(t *testing.T) {
 	for _, method := range []string{"vanilla", "ghost"} {
 		ours := written(t, profile(method))
@@ -81,7 +82,7 @@ func TestSameKeysAsTheProfiler(t *testing.T) {
 	}
 }
 
-// theirs is a file that the profiler itself wrote, of two iterations.
+// theirs reads a file of two iterations that the profiler itself wrote.
 func theirs(t *testing.T, method string) (d map[string]any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", method+"_result.json"))
@@ -129,8 +130,8 @@ func same(t *testing.T, path string, ours, theirs any) {
 	}
 }
 
-// A notebook reads the files of recorded runs: it takes the highest and the sum of each key, rounds, sorts and looks
-// snapshots up by name.
+// A notebook reads the exported files of recorded runs. The notebook takes the maximum and the sum of each key, rounds,
+// sorts, and looks up snapshots by name.
 func TestReadAsNotebooksDo(t *testing.T) {
 	runs, damaged, err := store.Open(ingesttest.Store(t, filepath.Join("..", "..", "examples", "headline"))).Runs()
 	if err != nil || len(damaged) > 0 {
@@ -176,7 +177,7 @@ func TestReadAsNotebooksDo(t *testing.T) {
 				number(breakdown, "total_allocated_mb") > number(breakdown, "total_reserved_mb") {
 				t.Errorf("%v", breakdown)
 			}
-			if tab.Manifest.Bare { // only what torch counts at the ends of steps is known
+			if tab.Manifest.Bare { // a bare run has only torch's counters at the ends of steps
 				if len(names) != 1 || !strings.HasSuffix(names[0], "_after_warmup") ||
 					breakdown.(map[string]any)["gradients_mb"] != nil {
 					t.Errorf("snapshots %v, %v", names, breakdown)
@@ -212,8 +213,8 @@ func TestReadAsNotebooksDo(t *testing.T) {
 	}
 }
 
-// namesOf are the snapshots of the profiler's own file, sorted, and as many iterations as asked for in place of its
-// two.
+// namesOf returns the sorted names of the snapshots in the profiler's own file, for the given number of iterations
+// instead of two.
 func namesOf(t *testing.T, method string, iterations int) (names []string) {
 	t.Helper()
 	for _, s := range theirs(t, method)["snapshots"].([]any) {
@@ -231,8 +232,9 @@ func namesOf(t *testing.T, method string, iterations int) (names []string) {
 	return names
 }
 
-// A run that is recorded throughout has twice the requested iterations, and one that is recorded for a while begins
-// late. The file has the requested ones, numbered from 0. An incomplete snapshot is left out.
+// If a run is recorded throughout, it has twice the requested iterations. If it is recorded for a while, its recording
+// begins late. The exported file has only the requested iterations, numbered from 0, and leaves out an incomplete
+// snapshot.
 func TestSnapshotsAreWhole(t *testing.T) {
 	p := profile("ghost")
 	p.Params["num_iter"] = 1.0

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/report/selected"
 )
 
-// What "dpsight breakdown vanilla --store examples/headline" does: it selects a run and divides the bytes at its peak
-// into categories. These are the ones of 1 % or more.
+// The example does the same as "dpsight breakdown vanilla --store examples/headline". The example selects a run and
+// divides the bytes at its peak into categories. The example prints the categories of 1 % or more.
 func ExampleSource_Select() {
 	quiet := func(string) {}
 	source := selected.Source{Store: "../../examples/headline", Named: true, Say: quiet, Note: quiet, Warn: quiet}

@@ -12,7 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Kept documents of runs agree with their tables: the list of runs, comparisons of every kind of value, and checks.
+// The documents that are stored with runs agree with the runs' tables. The stored documents are the list of runs,
+// comparisons of every kind of value, and checks.
 func TestKeptIsWhatTablesSay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "examples", "headline"))); err != nil {
@@ -51,7 +52,7 @@ func TestKeptIsWhatTablesSay(t *testing.T) {
 			for _, names := range [][]string{nil, {"vanilla", "ghost"}} {
 				doc, err := s.Compare(names, compare.Options{Value: m}, "")
 				add(doc, err)
-				if err == nil { // the tables contain the texts of the warnings
+				if err == nil { // the tables include the warnings
 					add(report.CompareTables(doc), nil)
 				}
 			}
@@ -69,7 +70,8 @@ func TestKeptIsWhatTablesSay(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(run, schemas.SummaryFile)); err != nil {
 			t.Fatal(err)
 		}
-		for _, table := range []string{schemas.Allocations.File(), schemas.Steps.File()} { // is not read any more
+		// these tables are no longer read
+		for _, table := range []string{schemas.Allocations.File(), schemas.Steps.File()} {
 			if err := os.WriteFile(filepath.Join(run, table), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

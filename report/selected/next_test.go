@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The message after an ingest names the run, or its id if another run has the same name.
+// The message after an ingest names the run. If another run has the same name, the message has the run's id.
 func TestAfterIngest(t *testing.T) {
 	one := func(folder, id string) schemas.Ingested {
 		return schemas.Ingested{Dirs: []string{filepath.Join(folder, id)}}

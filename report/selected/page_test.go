@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/report/page"
 )
 
-// A page with less room has a run's events in the step of its peak, or only its points. make test-page looks at
-// these pages in a browser, and says where to write them.
+// If a page has less room, it has only the events in the step of a run's peak, or only points. make test-page looks at
+// these pages in a browser. make test-page sets the folder into which the test writes the pages.
 func TestDetailOfAPage(t *testing.T) {
 	s, _ := source(headline)
 	runs, err := s.Select([]string{"ghost"})

@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A run that is still being recorded is not the newest of its experiment: it has no figures yet, and says so.
+// If a run is still being recorded, it has no figures yet. A check does not take such a run for the newest run of its
+// experiment. A note says that the run is still running.
 func TestWhatIsRunningIsNotChecked(t *testing.T) {
 	dir := t.TempDir()
 	vanilla, err := filepath.Glob(filepath.Join(headline, "*-vanilla-cde3c5"))

@@ -24,10 +24,10 @@ const (
 	ghostID     = "20261122T203651Z-ghost-3dc5ae"
 )
 
-// said is what a source reported to its user.
+// said holds the notes and warnings that a source reported to its user.
 type said struct{ notes, warnings []string }
 
-// source selects from a store and keeps what it says.
+// source returns a source for a store. The second result holds what the source reports to its user.
 func source(folder string) (*Source, *said) {
 	var s said
 	return &Source{Store: folder, Recording: func(string) *store.Progress { return nil }, Say: func(string) {},
@@ -35,7 +35,7 @@ func source(folder string) (*Source, *said) {
 		Warn: func(text string) { s.warnings = append(s.warnings, text) }}, &s
 }
 
-// hint is what an error advises.
+// hint returns the advice in an error, or "" if the error has none.
 func hint(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {
@@ -51,7 +51,8 @@ func runIDs(study compare.Study) (out []string) {
 	return out
 }
 
-// A named baseline is compared with the runs and is not one of them. Without a name it is one of the runs.
+// If the user names a baseline, the other runs are compared with it, and it is not one of them. If the user names none,
+// the baseline is one of the runs.
 func TestOverhead(t *testing.T) {
 	s, _ := source(headline)
 	study, err := s.Overhead([]string{"ghost"}, "vanilla")
@@ -75,8 +76,8 @@ func TestOverhead(t *testing.T) {
 	}
 }
 
-// A run whose steps are too short for the energy counter has the energy of its bare run, though that was not named.
-// One with energy of its own keeps it.
+// If a run's steps are too short for the energy counter, the run takes the energy of its bare run, even if the user did
+// not select the bare run. A run with its own energy keeps it.
 func TestLendEnergy(t *testing.T) {
 	s, _ := source(headline)
 	r, runs, err := s.Summaries([]string{vanillaID, ghostID, vanillaBare}, leaveNone)
@@ -95,13 +96,14 @@ func TestLendEnergy(t *testing.T) {
 	if alone[0].JoulesPerStep == nil || *alone[0].JoulesPerStep != bare || alone[0].NoEnergy != "" {
 		t.Errorf("lent %v, the bare run has %v (%q)", alone[0].JoulesPerStep, bare, alone[0].NoEnergy)
 	}
-	// A study of both lends it itself: the bare run is no other run of the store.
+	// If a study has both runs, the study itself gives the run the bare run's energy. The store then has no other bare
+	// run to take energy from.
 	if r.lendEnergy(runs); short.JoulesPerStep != nil || *runs[1].JoulesPerStep != own {
 		t.Errorf("%v and %v, want none and %v", short.JoulesPerStep, *runs[1].JoulesPerStep, own)
 	}
 }
 
-// baselineFile writes the baseline of some runs, changed.
+// baselineFile writes a baseline of some runs. change changes the baseline first.
 func baselineFile(t *testing.T, s *Source, change func(*schemas.Baseline), names ...string) string {
 	t.Helper()
 	_, runs, err := s.Summaries(names, leaveNone)
@@ -117,7 +119,8 @@ func baselineFile(t *testing.T, s *Source, change func(*schemas.Baseline), names
 	return path
 }
 
-// Runs are held to a file or to runs. Without a baseline they are only reduced.
+// Check compares runs with a baseline's file or with other runs. Without a baseline, it only reduces the runs to their
+// figures.
 func TestCheck(t *testing.T) {
 	s, _ := source(headline)
 	same := baselineFile(t, s, func(*schemas.Baseline) {}, "vanilla", "ghost")
@@ -161,7 +164,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Predictions from a file are compared with runs, or with a file of measurements.
+// Accuracy compares predictions from a file with runs, or with a file of measurements.
 func TestAccuracy(t *testing.T) {
 	s, _ := source(headline)
 	predicted := baselineFile(t, s, func(b *schemas.Baseline) {
@@ -194,7 +197,8 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// The readable runs of a store are shown, and the others give warnings. The selection itself does not change.
+// Each calls its function for the readable runs of a selection, and warns about the others. The selection itself stays
+// as it is.
 func TestEachWarns(t *testing.T) {
 	dir := t.TempDir()
 	for _, id := range []string{vanillaID, ghostID} {
@@ -224,7 +228,8 @@ func TestEachWarns(t *testing.T) {
 	}
 }
 
-// A prediction that is only compared with, and whose report an older version wrote, has its reasons too.
+// A prediction has the reasons for its confidence even if it is only compared with, and an older version of dpsight
+// wrote its report.
 func TestOthersHaveReasons(t *testing.T) {
 	dir := t.TempDir()
 	for _, id := range []string{vanillaID, ghostID} {
@@ -259,7 +264,7 @@ func TestOthersHaveReasons(t *testing.T) {
 	}
 }
 
-// Trials of a search are left out of a store, with a note. A named trial stays.
+// A selection of a whole store leaves out the trials of a search, with a note. If the user names a trial, it stays.
 func TestTrialsAreLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	for _, id := range []string{vanillaID, ghostID} {
@@ -287,8 +292,8 @@ func TestTrialsAreLeftOut(t *testing.T) {
 	}
 }
 
-// Each named run has its own row, including repeats and runs that only a hidden parameter tells apart. Runs
-// selected through a store share the rows of their parameters.
+// If the user names runs, each named run has a row in the comparison. Repeats have separate rows, too, and so have runs
+// that differ only in a hidden parameter. If the user selects a store, the runs with the same parameters share a row.
 func TestCompareGivesEachNamedRunARow(t *testing.T) {
 	s, _ := source(headline)
 	rows := func(names ...string) (out []string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// streams decodes the tables of a device, by their names.
+// streams decodes the Arrow tables of a device. streams returns the tables by their names.
 func streams(t *testing.T, b []byte) map[string]arrow.Record {
 	t.Helper()
 	out := map[string]arrow.Record{}
@@ -41,7 +41,7 @@ func wholes(r arrow.Record, name string) []uint32 {
 	return r.Column(r.Schema().FieldIndices(name)[0]).(*array.Uint32).Uint32Values()
 }
 
-// pointTotals are the events of points and what is allocated after each.
+// pointTotals returns the events of the points, and the allocated bytes after each of these events.
 func pointTotals(r arrow.Record) (events, from, to []uint32, totals []float64) {
 	events, from, to = wholes(r, "event"), wholes(r, "from"), wholes(r, "to")
 	totals = make([]float64, len(events))
@@ -55,7 +55,7 @@ func pointTotals(r arrow.Record) (events, from, to []uint32, totals []float64) {
 	return events, from, to, totals
 }
 
-// totalsOf are what the blocks of a device sum to after each event.
+// totalsOf returns the sum of the live blocks of a device after each event.
 func totalsOf(tables map[string]arrow.Record, events int64) []float64 {
 	pieces, kinds := tables["pieces"], tables["kinds"]
 	requested, slack := floats(kinds, "requested"), floats(kinds, "slack")
@@ -77,8 +77,8 @@ func totalsOf(tables map[string]arrow.Record, events int64) []float64 {
 	return change
 }
 
-// Whatever range of a device is requested, each point has the highest total that the blocks have in its stretch, so
-// no extreme is lost. In a short range every event has its total.
+// For any requested range of events, a point has the highest total of its stretch of events, so no extreme is lost. In
+// a short range, every event has a point.
 func TestServedLosesNoExtreme(t *testing.T) {
 	quiet := func(string) {}
 	source := &Source{Store: "../../examples/headline", Named: true, Say: quiet, Note: quiet, Warn: quiet}

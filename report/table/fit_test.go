@@ -21,7 +21,8 @@ func wideTable() Table {
 		Notes: []string{"one that is longer than the terminal is wide, and goes on below itself, word by word"}}
 }
 
-// The column that names a row always stays. Columns of zeros are hidden before columns of lower priority.
+// If a table is too wide, the column that names a row stays. Columns of zeros are hidden before columns of lower
+// priority.
 func TestNamesStay(t *testing.T) {
 	keyed := Table{Columns: []Column{{Title: "Category"}, {Title: "Module", Names: true},
 		{Title: "MiB", Right: true, Priority: 3}, {Title: "By phase", Right: true, Priority: 2},
@@ -41,7 +42,8 @@ parameters                            3.00    3.00
 	if rows, note, _ := strings.Cut(b.String(), "note:"); rows != want || !strings.Contains(note, "(By phase)") {
 		t.Errorf("it is\n%s\nwant\n%s", b.String(), want)
 	}
-	// On the narrowest terminals names are broken, and the figure that matters most stays.
+	// On the narrowest terminals the table breaks names over several lines, and the column of the highest priority
+	// stays.
 	for columns := 12; columns < 60; columns++ {
 		b.Reset()
 		if err := Write(&screen.Output{Writer: &b, Columns: columns}, "table", keyed); err != nil {
@@ -59,8 +61,9 @@ parameters                            3.00    3.00
 	}
 }
 
-// A table is fitted to a terminal: empty columns go, long texts and headings are broken, then columns of low priority
-// go, and a note names them. Elsewhere it is as wide as it needs to be.
+// On a terminal, a table must not be too wide. A table that is too wide first hides empty columns, then breaks long
+// texts and headings, and then hides columns of low priority, which a note names. In other outputs, a table is as wide
+// as it needs to be.
 func TestFitsATerminal(t *testing.T) {
 	show := func(columns int) string {
 		var b bytes.Buffer
@@ -113,8 +116,8 @@ note: one that is longer than the terminal is wide, and goes
 	}
 }
 
-// On a terminal a table has three notes, and says how many more there are. A note that all tables have stands once,
-// under the last. Elsewhere, and in other formats, all tables have all of them.
+// On a terminal, a table has at most three notes, and says how many more there are. If all tables have a note, it is
+// printed once, under the last table. In files and in other formats, each table has all of its notes.
 func TestNotes(t *testing.T) {
 	tables := []Table{{Notes: []string{"a1", "all", "a2", "a3", "a4"}}, {Notes: []string{"all", "b"}}}
 	for i := range tables {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A table prints the same wherever its rows come from.
+// A table prints the same text whether its rows come from a slice or from a stream.
 func TestStream(t *testing.T) {
 	rows := [][]Cell{{Text("a"), Bytes(3 << 20), Count(1)}, {Text("b"), Absent(), Count(20_000)}}
 	plain := Table{Title: "title", Columns: []Column{{Title: "Name", Key: "name"}, {Title: "MiB", Key: "bytes",

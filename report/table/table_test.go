@@ -92,7 +92,7 @@ func TestMachineFormatsKeepValues(t *testing.T) {
 	}
 }
 
-// LaTeX takes a bracket at the beginning of a row for the argument of the line break before it.
+// If a row begins with a bracket, LaTeX would read the bracket as an argument of the line break before it.
 func TestLaTeXRowThatBeginsWithABracket(t *testing.T) {
 	var b bytes.Buffer
 	if err := Write(&b, "latex", Table{Columns: []Column{{Title: "Run"}}, Rows: [][]Cell{{Text("a")},
@@ -122,12 +122,12 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// A table wider than a page continues below itself, in as few parts as possible. Each part has the first column,
-// and none is wider than necessary.
+// In LaTeX, a table that is wider than a page is divided into parts, one below the other. The table has as few parts as
+// possible. Each part has the first column, and no part is wider than necessary.
 func TestWideLaTeX(t *testing.T) {
 	wide := Table{Columns: []Column{{Title: "Run"}}, Rows: [][]Cell{{Text("vanilla")}}}
 	for j := range 10 {
-		// 17 characters with its space
+		// The title has 16 characters, and a space separates it from the next column.
 		wide.Columns = append(wide.Columns, Column{Title: fmt.Sprintf("Column %d of ten", j)})
 		wide.Rows[0] = append(wide.Rows[0], Text(fmt.Sprint(j)))
 	}
@@ -156,7 +156,7 @@ func TestWideLaTeX(t *testing.T) {
 	}
 }
 
-// A table without columns is a title with sentences.
+// A table without columns is a title with sentences below it.
 func TestSentencesAlone(t *testing.T) {
 	for format, want := range map[string]string{"table": "T\nnote: none\n", "markdown": "**T**\n\n- none\n"} {
 		var b strings.Builder
@@ -166,7 +166,7 @@ func TestSentencesAlone(t *testing.T) {
 	}
 }
 
-// Text that a spreadsheet would take for a formula is escaped. Numbers stay numbers.
+// In CSV, a text that a spreadsheet would read as a formula is escaped. Numbers stay numbers.
 func TestCSVHasNoFormulas(t *testing.T) {
 	values := []any{"=HYPERLINK(1)", "+1+2", "-2+3", "@SUM(1)", "\t=1", "-5", "-1.5e3", "a=b", -3, 2.5}
 	want := []string{"'=HYPERLINK(1)", "'+1+2", "'-2+3", "'@SUM(1)", " =1", "-5", "-1.5e3", "a=b", "-3", "2.5"}
@@ -189,7 +189,7 @@ func TestCSVHasNoFormulas(t *testing.T) {
 	}
 }
 
-// A name can neither move a terminal's cursor, nor turn a line around, nor end a formula's dollar signs.
+// A name cannot move the terminal's cursor, reverse the direction of a line, or end a formula between dollar signs.
 func TestNamesAreHarmless(t *testing.T) {
 	table := Table{Title: "t", Columns: []Column{{Title: "v"}},
 		Rows: [][]Cell{{Text("a\x1b[31mb\u202ec\u009b2Jd\x7f $e$")}}, Notes: []string{"\x1b]0;title\a"}}

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// sample is a run whose first half has events.
+// sample returns a live run. The first half of its points comes from events, and the second half from counters.
 func sample(name string) *page.Live {
 	const second, gib = int64(1e9), int64(1) << 30
 	l := &page.Live{RunID: "20261129T000000Z-" + name, Name: name, StartNS: 1000 * second, NowNS: 1040 * second,
@@ -45,7 +45,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
-	for line := range strings.Lines(text) { // the planned part takes as long again, and is empty
+	for line := range strings.Lines(text) { // the planned second half of the run is empty
 		if chart := []rune(strings.TrimRight(line, "\n")); strings.ContainsAny(line, "░█▄") && len(chart) > labels+2+33 {
 			t.Errorf("something is drawn right of now: %q", line)
 		}
@@ -56,7 +56,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// For every size and state, no line is too long and there are not too many lines.
+// For every terminal size and state of the runs, no line is too long, and there are not too many lines.
 func TestTextFits(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 3))
 	for range 200 {
@@ -112,7 +112,7 @@ func TestKeys(t *testing.T) {
 	shows("one")
 	step(tea.KeyPressMsg{Code: tea.KeyTab})
 	shows("two")
-	runs = runs[:1] // it has gone
+	runs = runs[:1] // only the first run is left
 	step(m.look())
 	shows("one")
 	step(tea.KeyPressMsg{Code: 'p', Text: "p"})

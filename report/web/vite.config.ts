@@ -1,6 +1,6 @@
 import { defineConfig } from 'vite'
 
-// One script and one style sheet, which report/page puts into the page.
+// The build makes one script and one style sheet. Package page of report puts them into the page.
 export default defineConfig({
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'none' },
   build: {

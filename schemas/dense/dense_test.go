@@ -37,7 +37,7 @@ func example() *whole {
 		At: time.Date(2026, 10, 1, 2, 3, 4, 5, time.UTC), Any: "any", Set: true, Count: -1 << 40}
 }
 
-// Decoding returns what was encoded, and distinguishes nil from empty.
+// Decoding returns the value that was encoded, and distinguishes a nil slice from an empty one.
 func TestDecodesWhatWasEncoded(t *testing.T) {
 	b, err := Marshal(example())
 	if err != nil {
@@ -52,7 +52,7 @@ func TestDecodesWhatWasEncoded(t *testing.T) {
 	}
 }
 
-// A value that occurs again is decoded once.
+// If a struct or a list occurs again in another encoding, the reader decodes it once and shares it.
 func TestSharesWhatComesAgain(t *testing.T) {
 	var r Reader
 	var got [2]whole
@@ -72,7 +72,7 @@ func TestSharesWhatComesAgain(t *testing.T) {
 	}
 }
 
-// For an encoding that is cut off, too long, or of another type, decoding returns an error.
+// If an encoding is cut off, too long, or of another type, decoding returns an error.
 func TestRefusesWhatIsNotOfItsType(t *testing.T) {
 	b, err := Marshal(example())
 	if err != nil {
@@ -104,6 +104,6 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(b)
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		var r Reader
-		_ = r.Unmarshal(b, new(whole)) // an error or not: either will do
+		_ = r.Unmarshal(b, new(whole)) // it may return an error or not, but must not panic
 	})
 }

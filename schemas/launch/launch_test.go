@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The cases are commands with the script or module that they run. started is true if the command itself starts it, and
-// false if another program before it does.
+// Each case is a command with the script or module that it runs. started is true if the command's own program starts
+// the script, and false if the command calls another program that does.
 func TestWhatACommandRuns(t *testing.T) {
 	for _, c := range []struct {
 		command, script, module string
@@ -48,7 +48,7 @@ func TestWhatACommandRuns(t *testing.T) {
 		{"uv run t.py --launcher torchrun", "t.py", "", false},
 		{"uv run torchrun -m pkg a.py", "", "pkg", false},
 		{"./train.py --config b.py", "./train.py", "", false},
-		// The value of an option is no script. -m starts a module only if the program is Python or a launcher.
+		// The value of an option is no script. -m names a module only if the program is Python or a launcher.
 		{"mytrain --config=configs/dp.py", "", "", false},
 		{"mytrain -m large", "", "", false},
 		{"./train --fast", "", "", false},

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestCollectLater checks that Go collects no garbage while the heap is small, and that Go's usual pace applies after
-// the first collection.
+// TestCollectLater checks that Go collects no garbage while the heap is small. After the first collection, Go collects
+// garbage as often as usual.
 func TestCollectLater(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
@@ -26,7 +26,7 @@ func TestCollectLater(t *testing.T) {
 		t.Errorf("%d collections of a small heap", after.NumGC-before.NumGC)
 	}
 	runtime.GC()
-	// CollectLater restores the memory limit last, and the test can read the limit without setting it.
+	// CollectLater restores the memory limit last. SetMemoryLimit(-1) returns the limit without changing it.
 	for end := time.Now().Add(10 * time.Second); debug.SetMemoryLimit(-1) != math.MaxInt64; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the limit stays after the first collection")

@@ -28,7 +28,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// An output that is no terminal has no limit of columns and no colours, unless COLUMNS sets a width.
+// If an output is no terminal, it has no colours, and no limit of columns unless COLUMNS sets one.
 func TestOn(t *testing.T) {
 	t.Setenv("COLUMNS", "")
 	var b bytes.Buffer
@@ -50,7 +50,7 @@ func TestOn(t *testing.T) {
 	}
 }
 
-// A line of progress fits the terminal, with any text.
+// A line of progress fits into the terminal's width, for any text.
 func TestBar(t *testing.T) {
 	for _, test := range []struct {
 		text string

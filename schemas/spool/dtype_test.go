@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The agent's numbers for dtypes equal those of package spool.
+// The agent and package spool have the same number for each dtype.
 func TestDTypesAreTheAgents(t *testing.T) {
 	b, err := os.ReadFile("../../collect/agent/python/dpsight/kinds.py")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestDTypesAreTheAgents(t *testing.T) {
 	}
 }
 
-// The agent's names and numbers for kinds of tags equal those of package spool.
+// The agent and package spool have the same name and number for each kind of tag.
 func TestTagKindsAreTheAgents(t *testing.T) {
 	b, err := os.ReadFile("../../collect/agent/python/dpsight/kinds.py")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A rank's journal has the marks of the training loop and the allocator's events that the agent wrote.
+// The example reads the journal of a rank. The journal has the marks of the training loop and the allocator's events.
 func ExampleOpenSealed() {
 	journal, err := spool.OpenSealed("../../examples/headline/20261122T203651Z-ghost-3dc5ae/spool/rank-0.dps.zst")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// If a sealed journal has a flipped bit or a missing end, OpenSealed returns an error, or the original content to the
-// byte. This also holds for older journals, which have only zstd's checksum.
+// If a bit of a sealed journal is flipped, or its end is missing, OpenSealed returns an error or the original content
+// to the byte. OpenSealed does the same for journals of older versions, which have only zstd's checksum.
 func TestNoFlipLosesAFrame(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(23, 2))
 	refused, whole := 0, 0
@@ -55,8 +55,8 @@ func TestNoFlipLosesAFrame(t *testing.T) {
 	}
 }
 
-// If the trailer of a sealed journal states more frames, more marks or other bytes than it has, OpenSealed returns an
-// error, even if the stream itself is intact.
+// If the trailer of a sealed journal states more frames, more marks or another number of bytes than the journal has,
+// OpenSealed returns an error. OpenSealed returns this error even if the stream itself is intact.
 func TestTrailer(t *testing.T) {
 	marks, frames := testMarks(3), testFrames()
 	marks = marks[:usedMarks(marks)]

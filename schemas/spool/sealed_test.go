@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/internal/level"
 )
 
-// recordings returns the paths of sealed journals that real processes wrote.
+// recordings returns the paths of sealed journals that the agent wrote in real processes.
 func recordings(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob("../../ingest/testdata/journals/*.dps.zst")
@@ -43,12 +43,12 @@ func unpacked(t testing.TB, sealed []byte) (marks, frames []byte, err error) {
 	return Unpack(path)
 }
 
-// plain returns a journal in the sealed form of version 1.
+// plain returns a journal in version 1 of the sealed form.
 func plain(t testing.TB, marks, frames []byte) []byte {
 	return sealedAs(t, sealedPlain, marks, frames)
 }
 
-// split returns a journal in the sealed form of version 2.
+// split returns a journal in version 2 of the sealed form.
 func split(t testing.TB, marks, frames []byte) []byte {
 	t.Helper()
 	all, err := ScanFrames(frames)
@@ -115,8 +115,8 @@ func version(t testing.TB, sealed []byte) uint16 {
 	return binary.LittleEndian.Uint16(decompressed(t, sealed)[4:])
 }
 
-// Unsealing restores each byte of a recording, whole or cut at any place, and the sealed file is much smaller than in
-// version 1. Journals of both older versions can still be read.
+// Unsealing restores each byte of a recording, even if the recording was cut at any place before sealing. The sealed
+// file is much smaller than in version 1. Journals of both older versions can still be read.
 func TestSealedRecordings(t *testing.T) {
 	var small, middle, large int
 	for i, path := range recordings(t) {
@@ -153,8 +153,8 @@ func TestSealedRecordings(t *testing.T) {
 	}
 }
 
-// Files that the agent does not write are sealed unchanged: pickles with unexpected opcodes, literals longer than
-// their pickle, records of an odd size.
+// A journal may have content that the agent does not write, such as pickles with unexpected opcodes, literals that are
+// longer than their pickle, or records of an odd size. Sealing and unsealing restores it too.
 func TestSealedOddities(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	opcodes := []byte{'(', ')', '.', 'N', ']', 'a', 'e', 's', 't', 'u', '}', 0x85, 0x94, 0x80, 'K', 'h', 'q', 'M', 'J',
@@ -183,7 +183,7 @@ func TestSealedOddities(t *testing.T) {
 	}
 }
 
-// Numbers in texts are restored with the same digits, with any text around them.
+// Numbers within texts are restored with the same digits, whatever text surrounds them.
 func TestTextsComeBack(t *testing.T) {
 	for text, numbers := range map[string]int{
 		"":                        0,
@@ -217,7 +217,7 @@ func TestTextsComeBack(t *testing.T) {
 	}
 }
 
-// Values are restored, and so is a rest that is shorter than a value.
+// The encoding by distances restores all values, and also a rest that is shorter than a value.
 func TestDistancesComeBack(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for _, width := range []int{6, 8} {
@@ -237,7 +237,7 @@ func TestDistancesComeBack(t *testing.T) {
 			if size < width {
 				continue
 			}
-			stored[8] = 1 // the low byte of the first value's distance
+			stored[8] = 1 // the distance of the first value would lead to before the first value
 			if _, err := undistances(stored, width); err == nil {
 				t.Fatalf("%d bytes of %d: a value from before the first", size, width)
 			}
@@ -245,8 +245,8 @@ func TestDistancesComeBack(t *testing.T) {
 	}
 }
 
-// Parts that do not fit together give an error. They cause neither a panic nor the use of more memory than their own
-// size.
+// If the parts of a sealed journal do not fit together, unsealing returns an error or another journal, and does not
+// panic.
 func TestSealedDamaged(t *testing.T) {
 	marks, frames, err := Unpack(recordings(t)[0])
 	if err != nil {
@@ -285,7 +285,7 @@ func TestSealedDamaged(t *testing.T) {
 	}
 }
 
-// For any bytes, the result is a journal or an error, and the journal is not larger than such bytes allow.
+// For any bytes, unsealing returns a journal or an error. The journal is at most twice as long as the unpacked bytes.
 func FuzzUnsealed(f *testing.F) {
 	// Go's fuzzer minimises each input that reaches new code for up to a minute, and tries no other inputs meanwhile.
 	// The inputs here are so long that a run of seconds would spend all its time on the first input.
@@ -300,7 +300,8 @@ func FuzzUnsealed(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		marks, frames, err := unsealed(bytes.NewReader(b))
-		if n := len(marks) + len(frames); err == nil && n > 2*len(b) { // ten digits of five bytes, eight bytes of four
+		// a number of ten digits takes five bytes, and eight bytes of a value take four
+		if n := len(marks) + len(frames); err == nil && n > 2*len(b) {
 			t.Fatalf("%d bytes of %d", n, len(b))
 		}
 	})

@@ -81,8 +81,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// Lines come in several frames. The last frame has the cost of following lines. A line of another form counts as
-// damage.
+// The source lines of a journal come in several frames. The last frame has the total cost of following lines. A line
+// with other fields counts as damage.
 func TestLines(t *testing.T) {
 	frames := AppendFrame(testFrames(), FrameLines,
 		[]byte(`{"lines":[[1,"train.py",7,"main"]],"by":"tracing","reason":"","events":1,"spent_ns":5,"wall_ns":9}`))
@@ -105,7 +105,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// If a kill cuts a journal at any byte, all whole frames before the cut are read.
+// If a kill cuts a journal at any byte, ScanFrames returns all whole frames before the cut.
 func TestTornAtEveryByte(t *testing.T) {
 	all := testFrames()
 	whole, err := ScanFrames(all)
@@ -164,7 +164,7 @@ func TestSealAndRead(t *testing.T) {
 	}
 	write("42-7.marks", testMarks(2))
 	write("42-7.frames", testFrames())
-	write("43-9.marks", testMarks(1)) // died before its first frame
+	write("43-9.marks", testMarks(1)) // this process died before its first frame
 	before, err := ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -217,8 +217,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// For any bytes, parsing returns a journal or an error, and not more marks or frames than fit into the bytes. The first
-// module of a frame is the model's root, since a frame has the modules of one model.
+// The first module of a frame is the root of a model, since a frame has the modules of one model.
 func TestModuleFrames(t *testing.T) {
 	frames := AppendFrame(AppendHeader(nil), FrameModules,
 		[]byte(`{"modules":[{"id":1,"class":"Net"},{"id":2,"path":"Encoder","class":"Encoder"}]}`))
@@ -235,6 +234,7 @@ func TestModuleFrames(t *testing.T) {
 	}
 }
 
+// For any bytes, Parse returns a journal or an error. The journal has no more marks and frames than fit into the bytes.
 func FuzzParse(f *testing.F) {
 	f.Add(testMarks(2), testFrames())
 	f.Add([]byte("DPSM"), []byte("DPSF"))
@@ -249,8 +249,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// dpsight may be killed after it has renamed a sealed file and before it has removed the journal's two files. The
-// journal must not appear twice afterwards.
+// dpsight may be killed after it has renamed a sealed file, and before it has removed the two files of the journal.
+// After such a kill, the journal must not appear twice.
 func TestSealInterrupted(t *testing.T) {
 	for _, left := range []string{"both", "marks"} {
 		dir := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A table of the index has the document that was last kept for each folder, in few chunks, for any order of additions
-// and removals.
+// A table of the index has the latest document of each folder, after any additions and removals. The table keeps the
+// documents in few chunks.
 func TestChunksHaveWhatWasKept(t *testing.T) {
 	x, err := openIndexAt(filepath.Join(t.TempDir(), IndexFile))
 	if err != nil {
@@ -47,7 +47,7 @@ func TestChunksHaveWhatWasKept(t *testing.T) {
 	}
 }
 
-// If a chunk is cut off, or has any wrong byte, none of its documents is read.
+// If a chunk is cut off, or a byte of it is wrong, its checksum does not match, and none of its documents is read.
 func TestChunksThatAreDamagedCountAsNone(t *testing.T) {
 	b := appendChunk(nil, "run-1", entry{"stamp", []byte("data")})
 	sum := checksum("run-1", b)
@@ -57,7 +57,7 @@ func TestChunksThatAreDamagedCountAsNone(t *testing.T) {
 		if checksum("run-1", spoilt) == sum || checksum("run-1", b[:i]) == sum {
 			t.Errorf("byte %d can change", i)
 		}
-		readChunk(spoilt, into(map[string]entry{})) // damage never stops the program
+		readChunk(spoilt, into(map[string]entry{})) // reading a damaged chunk must not panic
 		readChunk(b[:i], into(map[string]entry{}))
 	}
 	if checksum("run-2", b) == sum {

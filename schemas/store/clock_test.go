@@ -17,7 +17,7 @@ func TestEventClocks(t *testing.T) {
 	if c, err := eventClocks(dir, false); err != nil || c != nil {
 		t.Errorf("an absent table that is not needed: %v, %v", c, err)
 	}
-	const n = 9000 // more than a piece of a column
+	const n = 9000 // more than one piece of a column
 	var rows []schemas.Event
 	for _, p := range [][2]int32{{0, 0}, {0, 2}, {1, 0}} {
 		for seq := range int64(n) {

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The columns that are read equal the written columns, over several pages and row groups.
+// Values that are read by columns equal the written values, over several pages and row groups.
 func TestColumnsAreTheRows(t *testing.T) {
 	dir := t.TempDir()
 	const n = 120_000
@@ -65,7 +65,7 @@ func TestColumnsAreTheRows(t *testing.T) {
 	if gotOwners, err = owners(dir, true, true, w, gotBlocks); err != nil || !slices.Equal(gotOwners, whoWithin) {
 		t.Errorf("%d owners within a window, want %d, %v", len(gotOwners), len(whoWithin), err)
 	}
-	// The columns of detail are read only on request.
+	// Columns with detail, such as the phase, are read only on request.
 	if b, err := allocations(dir, true, false, nil); err != nil || b[20].AllocSeq != 21 || b[20].Phase != "" ||
 		b[20].Module != 0 {
 		t.Errorf("%+v, %v", b[20], err)
@@ -110,7 +110,7 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 			t.Errorf("cut at %d of %d bytes: no error", cut, len(whole))
 		}
 	}
-	// Reading a damaged file returns an error, or values, but does not panic.
+	// If a file is damaged, reading returns an error or values, and does not panic.
 	for at := 0; at < len(whole); at += 1 + len(whole)/200 {
 		damaged := slices.Clone(whole)
 		damaged[at] ^= 1 << (at % 8)
@@ -123,7 +123,8 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 	}
 }
 
-// Samples read by columns equal samples read by rows, except for the run id, which every row repeats.
+// Samples that are read by columns equal samples that are read by rows. Only the run id, which every row repeats, is
+// left out.
 func TestSamplesAreTheRows(t *testing.T) {
 	dir := t.TempDir()
 	if rows, err := samples(dir); rows != nil || err != nil {
@@ -156,12 +157,13 @@ func TestSamplesAreTheRows(t *testing.T) {
 	}
 }
 
-// A gradient's hook ran after the last event at which the highest mark so far is below the hook's mark. A gradient that
-// only a survey tagged was written before.
+// The event of a gradient's write is found by marks. The write's event is the last event at which the highest mark so
+// far is below the mark of the gradient's hook. If only a survey tagged the gradient, it was written earlier, and is
+// left out.
 func TestGradientWrites(t *testing.T) {
 	dir := t.TempDir()
 	var events []schemas.Event
-	for i, mark := range []int64{1, 1, 4, 3, 7, 9} { // the fourth is of another thread
+	for i, mark := range []int64{1, 1, 4, 3, 7, 9} { // the fourth event is from another thread
 		events = append(events, schemas.Event{Seq: int64(i + 1), Action: int32(schemas.ActionAlloc), Mark: mark})
 	}
 	marks := []schemas.Mark{{K: 2, Kind: "tag", Category: "parameter", Address: 1},
@@ -181,7 +183,8 @@ func TestGradientWrites(t *testing.T) {
 	}
 }
 
-// On each device of its process, a script's mark comes after the last event whose mark is lower than the script's mark.
+// A mark of the script belongs to the last event whose mark is lower than the script's mark, on each device of the
+// process.
 func TestUserMarks(t *testing.T) {
 	dir := t.TempDir()
 	var events []schemas.Event

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The confidence of a predicted run is determined once. The report of any other run gets no confidence.
+// SetConfidence sets the confidence of a predicted run once, and does not change it later. SetConfidence sets no
+// confidence for any other run.
 func TestSetConfidence(t *testing.T) {
 	predicted, measured := t.TempDir(), t.TempDir()
 	for dir, source := range map[string]string{predicted: schemas.Predicted, measured: schemas.Measured} {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A condition selects the runs for which it is true: by parameter, by machine and by time.
+// A condition selects the runs for which it is true. A condition may be about parameters, the machine or times.
 func TestWhereTakesRuns(t *testing.T) {
 	revision := "1a2b3c4d5e6f" + strings.Repeat("0", 28)
 	runs := []Run{

@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// manyRuns makes a store that is large enough for an index. Its runs have almost empty tables.
+// manyRuns makes a store with enough runs for an index. The runs have almost empty tables.
 func manyRuns(t *testing.T) string {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -25,7 +25,7 @@ func manyRuns(t *testing.T) string {
 	return dir
 }
 
-// addRun makes a run, or replaces it. The times of its files are so old that their stamps are reliable.
+// addRun makes a run, or replaces it. addRun makes the run's files so old that the index trusts their times.
 func addRun(t *testing.T, dir string, i int, name string) {
 	t.Helper()
 	id := fmt.Sprintf("run-%04d", i)
@@ -54,7 +54,7 @@ func addRun(t *testing.T, dir string, i int, name string) {
 	age(t, run, time.Duration(i)*time.Second)
 }
 
-// age sets the times of a run folder and of its files to an hour ago, minus less.
+// age sets the times of a run folder and of its files to the moment that was an hour before now plus less.
 func age(t *testing.T, run string, less time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-time.Hour + less)
@@ -69,7 +69,7 @@ func age(t *testing.T, run string, less time.Duration) {
 	}
 }
 
-// named is a Keeper whose summaries have only the run's name.
+// named is a Keeper that makes summaries with little more than the run's name.
 var named = Keeper{Version: 1, Make: func(t *schemas.Tables, s *schemas.Summary) bool {
 	s.Origin = fmt.Appendf(nil, "%q", t.Manifest.Host.Name)
 	s.Row, s.Compared = fmt.Appendf(nil, "%q", t.Manifest.Name), fmt.Appendf(nil, "%q", "compared "+t.Manifest.Name)
@@ -78,7 +78,7 @@ var named = Keeper{Version: 1, Make: func(t *schemas.Tables, s *schemas.Summary)
 	return map[KeptKind][]byte{KeptRow: s.Row, KeptCompared: s.Compared}, nil
 }}
 
-// answer returns, as text, all that a command over many runs reads from a store.
+// answer returns, as text, what a command over many runs reads from a store.
 func answer(dir string, indexed bool) (string, error) {
 	sel, err := (&Store{dir: dir, indexed: indexed}).All()
 	if err != nil {
@@ -94,7 +94,7 @@ func answer(dir string, indexed bool) (string, error) {
 			return true
 		})
 		for i, ok := range decoded {
-			if !ok { // as a command reads what nothing is kept of
+			if !ok { // without a stored summary, a command reads the run's tables
 				t, err := Load(sel.Runs[i], 0)
 				if err != nil {
 					return "", err
@@ -121,7 +121,7 @@ func mustAnswer(t *testing.T, dir string, indexed bool) string {
 	return text
 }
 
-// The list of runs from an index equals the list from the run folders, after any additions, removals and changes.
+// After any additions, removals and changes of runs, the index gives the same list of runs as the run folders.
 func TestIndexFollowsTheRuns(t *testing.T) {
 	dir := manyRuns(t)
 	first := mustAnswer(t, dir, true)
@@ -146,7 +146,7 @@ func TestIndexFollowsTheRuns(t *testing.T) {
 	}
 	for _, c := range changes {
 		c.make()
-		for time := range 3 { // made, mended, warm
+		for time := range 3 { // the first answer makes the index, the second fixes it, the third reads it
 			if got, want := mustAnswer(t, dir, true), mustAnswer(t, dir, false); got != want {
 				t.Errorf("after %s, time %d: the index says\n%s\nand the folders\n%s", c.what, time, got, want)
 			}
@@ -160,10 +160,10 @@ func TestIndexFollowsTheRuns(t *testing.T) {
 	}
 }
 
-// If the index is up to date, its contents are read instead of manifests and summaries.
+// If the index is up to date, its contents are read instead of the runs' manifests and summaries.
 func TestWarmIndexIsRead(t *testing.T) {
 	dir := manyRuns(t)
-	for range 2 { // summaries are written, and change their folders
+	for range 2 { // writing a summary changes the run's folder, so the index needs a second time
 		mustAnswer(t, dir, true)
 		for i := range LeastIndexed + 20 {
 			age(t, filepath.Join(dir, fmt.Sprintf("run-%04d", i)), 0)
@@ -188,8 +188,8 @@ func TestWarmIndexIsRead(t *testing.T) {
 	}
 }
 
-// While the index lacks summaries, a command gets reports on how many have been made. Once the index has all summaries,
-// there are no reports.
+// While the index lacks summaries, Kept reports how many have been made so far. Once the index has all summaries, Kept
+// reports nothing.
 func TestProgressOfSummaries(t *testing.T) {
 	dir := manyRuns(t)
 	told := func() (calls, done, of int) {
@@ -207,7 +207,7 @@ func TestProgressOfSummaries(t *testing.T) {
 		sel.Kept(k, KeptRow, func(int, []byte, []byte) bool { return true })
 		return calls, done, of
 	}
-	for range 2 { // summaries are written, and change their folders
+	for range 2 { // writing a summary changes the run's folder, so the index needs a second time
 		if calls, done, of := told(); calls < 2 || done != of || of != LeastIndexed+20 {
 			t.Errorf("told %d times, at last %d of %d", calls, done, of)
 		}
@@ -221,8 +221,8 @@ func TestProgressOfSummaries(t *testing.T) {
 	}
 }
 
-// If the index is deleted, cut off, overwritten, replaced by another file or by a folder, a command's answer stays the
-// same. This also holds while several commands read and repair the index.
+// A command gives the same answer if its index is deleted, cut off, overwritten, or replaced by another file or a
+// folder. The answer also stays the same while several commands read and repair the index.
 func TestNoDamageToAnIndexChangesAnAnswer(t *testing.T) {
 	dir := manyRuns(t)
 	want := mustAnswer(t, dir, false)
@@ -291,7 +291,7 @@ func TestNoDamageToAnIndexChangesAnAnswer(t *testing.T) {
 	}
 }
 
-// A small store gets no index, since reading its run folders is as fast.
+// A small store gets no index, since reading its run folders takes no longer.
 func TestSmallStoresHaveNoIndex(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 3 {

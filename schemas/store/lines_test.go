@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A line's text comes only from the file with the same content as at run time.
+// The text of a source line is shown only if the file has the same content as at run time.
 func TestLineTexts(t *testing.T) {
 	dir, run := t.TempDir(), t.TempDir()
 	path := filepath.Join(dir, "src", "train.py")

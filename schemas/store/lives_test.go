@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// If blocks or events have impossible numbers, the table counts as damaged.
+// If blocks or events have impossible numbers, reading the lives of blocks reports the table as damaged.
 func TestLivesRefuseWhatNoTableHolds(t *testing.T) {
 	for what, rows := range map[string]struct {
 		blocks []schemas.Allocation

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ingest gives runs an empty ingest report, so that they count as ingested.
+// ingest writes an empty ingest report for each of the runs, so that they count as ingested.
 func ingest(t *testing.T, s *Store, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -59,7 +59,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// The error for a run in progress says when the run began and how far it has come.
+// The error for a run that is still being recorded says when the run began and how far it has come.
 func TestRunningRun(t *testing.T) {
 	start := time.Date(2026, 11, 26, 12, 3, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -81,8 +81,8 @@ func TestRunningRun(t *testing.T) {
 	}
 }
 
-// A run that cannot be read is an error if it was named. If an argument stands for many runs, the readable runs are
-// still read.
+// If a run that the user named cannot be read, Each returns an error. If an argument stands for many runs, Each reads
+// the readable runs.
 func TestEach(t *testing.T) {
 	s := fill(t, "r1 a", "r2 b")
 	ingest(t, s, "r1")
@@ -117,7 +117,8 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// ResolveOne looks for a baseline in the store, then among the selected runs, which may come from other folders.
+// ResolveOne looks for a baseline in the store first. After the store, ResolveOne looks among the selected runs, which
+// may come from other folders.
 func TestResolveOne(t *testing.T) {
 	s, other := fill(t, "r1 a", "r2 b"), fill(t, "f1 x", "f2 x", "f3 y")
 	among, err := s.Resolve([]string{other.Dir()})
@@ -166,7 +167,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// Each error that a user can act on has a hint.
+// Each error after which a user can do something has a hint.
 func TestErrorsHaveHints(t *testing.T) {
 	s := fill(t, "r1 a", "r1b b")
 	absent := Open(filepath.Join(s.Dir(), "absent"))

@@ -17,7 +17,7 @@ const wantAll = schemas.WantMemory | schemas.WantTimes | schemas.WantSamples | s
 
 var day = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// fill puts runs into a store. They begin a minute apart, and each spec is "id name suite".
+// fill puts runs into a new store. Each spec is "id name suite", and each run begins a minute after the previous one.
 func fill(t *testing.T, specs ...string) *Store {
 	t.Helper()
 	s := Open(t.TempDir())
@@ -53,10 +53,11 @@ func TestResolve(t *testing.T) {
 	other := fill(t, "far-1 ghost", "far-2 far")
 	for _, c := range []struct{ args, want, problem string }{
 		{"20260101-ghost-a1", "20260101-ghost-a1", ""},
-		{"ghost", "20260102-ghost-b2", ""},                                     // the newest of that name
-		{"20260102-v", "20260102-vanilla-c3", ""},                              // a unique prefix
-		{"20260101", "20260103-x-d4", ""},                                      // a name wins over a prefix
-		{"vanilla ghost vanilla", "20260102-vanilla-c3 20260102-ghost-b2", ""}, // each once, in the order named
+		{"ghost", "20260102-ghost-b2", ""},        // the newest run of that name
+		{"20260102-v", "20260102-vanilla-c3", ""}, // a prefix of only one id
+		{"20260101", "20260103-x-d4", ""},         // a name takes precedence over a prefix of an id
+		// each run once, in the order of the names
+		{"vanilla ghost vanilla", "20260102-vanilla-c3 20260102-ghost-b2", ""},
 		{other.Dir(), "far-1 far-2", ""},
 		{filepath.Join(other.Dir(), "far-2") + " vanilla", "far-2 20260102-vanilla-c3", ""},
 		{"20260102", "", `"20260102" is the beginning of 2 run ids in ` + s.Dir() + ": 20260102-ghost-b2, " +
@@ -85,7 +86,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// If the user names nothing, trials of a search are not selected, unless there are only trials.
+// If the user names no run, the trials of a search are not selected, unless the store has only trials.
 func TestTrialsAreNotTakenByThemselves(t *testing.T) {
 	s := fill(t, "r1 ghost", "r2 ghost-n1 fit-n", "r3 ghost-n2 fit-n")
 	for _, id := range []string{"r2", "r3"} {
@@ -115,7 +116,7 @@ func TestTrialsAreNotTakenByThemselves(t *testing.T) {
 	}
 }
 
-// A suite records events in only one repeat of an experiment. The experiment's name selects that repeat.
+// A suite may record events in only one repeat of an experiment. The experiment's name then selects this repeat.
 func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 	s := fill(t, "r0 flash other", "r1 ghost suite", "r2 ghost suite", "r3 ghost suite", "r4 vanilla suite",
 		"r5 flash suite")
@@ -135,7 +136,7 @@ func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 		sel.Newest[0].String() != "3 runs are called ghost: taking the newest that is not bare, r1" {
 		t.Errorf("%+v, %v", sel, err)
 	}
-	// Runs with the same name in another suite may be another experiment.
+	// Runs of the same name in another suite may belong to another experiment, so they do not count.
 	if sel, err = s.Resolve([]string{"flash"}); err != nil || ids(sel.Runs) != "r5" || sel.Newest[0].Bare {
 		t.Errorf("%+v, %v", sel, err)
 	}
@@ -144,7 +145,7 @@ func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 	}
 }
 
-// Notes say when a name stands for one of several runs, or when the user named nothing.
+// A note says if a name stands for one of several runs, and if the user named nothing.
 func TestWhatIsSaidOfAName(t *testing.T) {
 	s := fill(t, "r1 ghost", "r2 ghost", "r3 vanilla")
 	sel, err := s.Resolve([]string{"ghost", "vanilla", "r1"})
@@ -231,7 +232,7 @@ func TestNothingNamed(t *testing.T) {
 		!strings.Contains(sel.Chosen, "suite quick (s2), 2 runs") {
 		t.Errorf("the newest suite, in its order: %+v, %v", sel, err)
 	}
-	// The last run belongs to the suite, although it began after the suite did.
+	// The suite's last run belongs to it, although the run began after the suite did.
 	s = fill(t, "r1 a s3", "r2 b s3")
 	suite("s3", day.Add(time.Second), "r1", "r2")
 	if sel, _ = s.Resolve(nil); ids(sel.Runs) != "r1 r2" {
@@ -267,7 +268,7 @@ func TestDamagedRunsHideNoOther(t *testing.T) {
 		t.Errorf("suites: %v, %v", bad, err)
 	}
 	if sel, err := Open(t.TempDir()).Resolve([]string{s.Dir()}); err != nil || len(sel.Runs) != 2 ||
-		len(sel.Damaged) != 4 { // the suite too
+		len(sel.Damaged) != 4 { // the suite's document is damaged too
 		t.Errorf("%+v, %v", sel, err)
 	}
 	if _, err := s.Resolve([]string{filepath.Join(s.Dir(), "bad")}); err == nil ||
@@ -276,7 +277,7 @@ func TestDamagedRunsHideNoOther(t *testing.T) {
 	}
 }
 
-// manyEvents returns events of which one in thirty is an event of a segment.
+// manyEvents returns events. One in thirty of these events is an event of a segment.
 func manyEvents() (events []schemas.Event) {
 	for i := range int64(100) {
 		for k := range int64(30) {
@@ -328,7 +329,7 @@ func TestLoad(t *testing.T) {
 	if err := schemas.Processes.Write(runs[0].Dir, []schemas.Process{{Rank: 0}, {Rank: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	for devices, want := range []int{1: 0, 2: 2} { // of several, what is reserved depends on whether they had one GPU
+	for devices, want := range []int{1: 0, 2: 2} { // with several devices, Load also reads which processes shared a GPU
 		if report.Devices = make([]schemas.DeviceVerdict, devices); devices == 0 {
 			continue
 		}
@@ -362,7 +363,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Load reads only the allocator's lists with which later windows open, and only for a run with several windows.
+// Of the allocator's lists, Load reads only those with which later windows open, and only for a run with several
+// windows.
 func TestLoadOfWindows(t *testing.T) {
 	s := fill(t, "r1 a")
 	runs, _, _ := s.Runs()
@@ -387,7 +389,7 @@ func TestLoadOfWindows(t *testing.T) {
 	}
 }
 
-// A store with one suite returns its runs in the order of the suite's plan, even if the suite was resumed several
+// If a store has one suite, its runs come in the order of the suite's plan, even if the suite was resumed several
 // times. Other runs come last.
 func TestPlanOrder(t *testing.T) {
 	s := fill(t, "1-c", "2-a", "3-x", "4-b")
@@ -402,7 +404,8 @@ func TestPlanOrder(t *testing.T) {
 	}
 }
 
-// The levels of reserved bytes are read from their table. In an older store they are derived from the events.
+// The levels of reserved are read from their table. In an older store without this table, they are derived from the
+// events.
 func TestLoadReserved(t *testing.T) {
 	s := fill(t, "r1 a")
 	runs, _, _ := s.Runs()
@@ -421,7 +424,7 @@ func TestLoadReserved(t *testing.T) {
 		}
 		return tables.Reserved
 	}
-	derived := []schemas.ReservedLevel{{Bytes: 10}, {Seq: 1, Bytes: 30}} // runs are told apart before
+	derived := []schemas.ReservedLevel{{Bytes: 10}, {Seq: 1, Bytes: 30}} // derived levels have no run id
 	if got := loaded(schemas.WantEvents); !slices.Equal(got, derived) {
 		t.Errorf("derived %v, want %v", got, derived)
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// SweepSuites leaves alone the files of a suite whose name begins with the given name and is longer.
+// SweepSuites removes the partial files of one suite. SweepSuites keeps the files of suites whose names only contain
+// the removed suite's name.
 func TestSweepSuites(t *testing.T) {
 	s := Open(t.TempDir())
 	folder := filepath.Join(s.Dir(), suitesFolder)
@@ -34,7 +35,7 @@ func TestSweepSuites(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A file that a running suite is writing stays.
+	// SweepSuites keeps a file that a running suite is writing.
 	busy := filepath.Join(folder, "20261121T101500Z-headline-3f9a1c.json.13"+schemas.PartialSuffix)
 	if err := os.WriteFile(busy, nil, 0o644); err != nil {
 		t.Fatal(err)

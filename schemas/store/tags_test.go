@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// In a store with an index, changes to a run's tags are visible at once, and so is a removed run.
+// In a store with an index, a change of a run's tags is visible at once, and so is the removal of a run.
 func TestTagsAndRemovalsAreSeenAtOnce(t *testing.T) {
 	dir := manyRuns(t)
 	list := func() []Run {
@@ -21,8 +21,8 @@ func TestTagsAndRemovalsAreSeenAtOnce(t *testing.T) {
 		}
 		return runs
 	}
-	run := list()[7] // and the index is made
-	for range 2 {    // from the folder, then from the index
+	run := list()[7] // the first list makes the index
+	for range 2 {    // the first answer comes from the folder, the second from the index
 		if got := list()[7].Tags; got != nil {
 			t.Fatalf("tags of a run without any: %q", got)
 		}
@@ -34,7 +34,7 @@ func TestTagsAndRemovalsAreSeenAtOnce(t *testing.T) {
 		if got := list()[7].Tags; !slices.Equal(got, []string{"a", "b"}) {
 			t.Errorf("tags are %q", got)
 		}
-		age(t, run.Dir, 0) // so that the index may rest on it
+		age(t, run.Dir, 0) // an hour old, so that the index trusts the folder's time
 	}
 	sel, err := OpenIndexed(dir).All()
 	if err != nil {

@@ -16,7 +16,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// Different names that are not UTF-8 stay different, and all other names do not change.
+// Text makes a name printable. Two different names that are not UTF-8 stay different, and names that are UTF-8 do not
+// change.
 func TestText(t *testing.T) {
 	for name, want := range map[string]string{"train.py": "train.py", "tr\u00e4in \ufffd": "tr\u00e4in \ufffd",
 		"train\xff.py": `train\udcff.py`, "\xe4\xfe": `\udce4\udcfe`} {

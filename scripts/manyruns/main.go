@@ -1,12 +1,12 @@
-// Manyruns makes a store of many runs from copies of one run with other ids, names, suites, revisions and times. It
-// measures how long commands take on that store:
+// Manyruns makes a store of many runs from copies of one run with other ids, names, suites, revisions and times.
+// Manyruns measures how long commands take on that store:
 //
 //	go build -o dpsight ./cmd/dpsight && go run ./scripts/manyruns -n 10000 -dpsight ./dpsight RUN STORE
 //
 // RUN is the folder of a recorded and ingested run. STORE is a new folder for its copies. Each suite has 50 experiments
 // and its own revision. The script changes with every 20th revision. Times of steps and phases differ from run to run
-// by up to a hundredth. It prints, for each command, the median of five wall times and their range, in seconds, the
-// median CPU time, and the highest resident memory.
+// by up to a hundredth. Manyruns prints, for each command, the median of five wall times and their range, in seconds,
+// the median CPU time, and the highest resident memory.
 package main
 
 import (
@@ -46,7 +46,7 @@ func run(from, store string, n int, program string) error {
 			return err
 		}
 	}
-	time.Sleep(3 * time.Second) // dpsight's index does not trust files that were written just now
+	time.Sleep(3 * time.Second) // dpsight's index does not trust files that were written in the last seconds
 	baseline := filepath.Join(store, "..", "baseline.json")
 	for _, step := range []struct {
 		what  string
@@ -75,12 +75,12 @@ func run(from, store string, n int, program string) error {
 }
 
 const (
-	// copies is the number of different names and methods among the runs: a real store has few experiments and many
-	// repeats.
+	// copies is the number of different names and methods among the runs. A real store has few experiments and many
+	// repeats, too.
 	copies = 50
-	// sameCode is the number of consecutive revisions with the same script.
+	// sameCode is the number of consecutive revisions in which the script does not change.
 	sameCode = 20
-	// mostLinks is the number of hard links to one file: file systems have a limit.
+	// mostLinks is the number of hard links that this program makes to one file. File systems limit this number.
 	mostLinks = 30_000
 	// most is the number of times that a command is measured.
 	most = 5
@@ -140,7 +140,7 @@ func copyRun(from, store string, i int) error {
 	return schemas.WriteSummary(dir, &s)
 }
 
-// linked gives a file of the first run another hard link, in the i-th run.
+// linked makes a hard link to a file of an earlier copy, as a file of the i-th run.
 func linked(from, store, dir, name string, i int) error {
 	of := from
 	if n := i / mostLinks * mostLinks; n > 0 {
@@ -156,7 +156,7 @@ func linked(from, store, dir, name string, i int) error {
 	return os.Link(filepath.Join(of, name), filepath.Join(dir, name))
 }
 
-// renamed returns a part of a run's summary with the identity from the manifest m, and with changed times.
+// renamed returns a copy of a part of a run's summary, with the identity from the manifest m and with changed times.
 func renamed(part []byte, was string, m *schemas.Manifest, i int) (json.RawMessage, error) {
 	text := strings.ReplaceAll(string(part), was, m.RunID)
 	var fields map[string]any
@@ -177,7 +177,7 @@ func renamed(part []byte, was string, m *schemas.Manifest, i int) (json.RawMessa
 	return json.Marshal(fields)
 }
 
-// jitter changes each time among the fields by at most a hundredth.
+// jitter changes each time in the fields by at most a hundredth.
 func jitter(fields map[string]any, rnd *rand.Rand) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch v := fields[name].(type) {
@@ -205,7 +205,7 @@ func codeOf(n int) *schemas.Code {
 		Files: []schemas.CodeFile{{Module: schemas.MainModule, File: "train.py", SHA256: &sum}}}
 }
 
-// ofCode returns an origin in which the code is replaced.
+// ofCode returns a copy of a run's origin with another code.
 func ofCode(origin []byte, code *schemas.Code) (json.RawMessage, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(origin, &fields); err != nil {
@@ -215,7 +215,7 @@ func ofCode(origin []byte, code *schemas.Code) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// measure runs a command several times and prints what it took.
+// measure runs a command several times. measure prints the command's times and its memory.
 func measure(what string, times int, program string, args []string) error {
 	var wall, processor []float64
 	var memory string

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// resident cannot tell a process's highest resident memory on this system.
+// resident returns a fixed text, since this system does not tell a process's highest resident memory.
 func resident(*os.ProcessState) string { return "memory not known" }

@@ -1,6 +1,6 @@
-// Messages writes what a program says to its users where a checker of prose can read it. It takes the texts in strings
-// and in the help of options from each Go file that is named. Each text becomes an item of a Markdown list, on the same
-// line as in the Go file.
+// Messages writes a program's texts for users into files that a checker of prose can read. Messages takes texts from
+// the strings and from the help of options in each Go file that is named. Each text becomes an item of a Markdown list,
+// on the same line as in the Go file.
 //
 //	go run ./scripts/messages FOLDER FILE...
 package main
@@ -32,8 +32,8 @@ func main() {
 	}
 }
 
-// write writes the texts of a Go file into the folder, under the file's name with .md appended. It writes nothing for a
-// file without texts.
+// write writes the texts of a Go file into a file in the folder. The written file has the Go file's name with .md
+// appended. If a Go file has no texts, write writes no file.
 func write(folder, file string) error {
 	source, err := os.ReadFile(file)
 	if err != nil {
@@ -50,7 +50,8 @@ func write(folder, file string) error {
 	return os.WriteFile(out, []byte(list), 0o644)
 }
 
-// listOf makes the Markdown list. A text that begins at line N of the source is line N of the list.
+// listOf makes a Markdown list of the texts in a Go file. A text that begins at line N of the source is line N of the
+// list.
 func listOf(file string, source []byte) (string, error) {
 	positions := token.NewFileSet()
 	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)
@@ -64,7 +65,7 @@ func listOf(file string, source []byte) (string, error) {
 		if isProse(text) {
 			line := positions.Position(n.Pos()).Line
 			for texts[line] != "" {
-				line++ // an earlier text is already on that line
+				line++ // an earlier text is already on the text's line
 			}
 			texts[line] = "- " + item(text)
 			last = max(last, line)
@@ -78,7 +79,7 @@ func listOf(file string, source []byte) (string, error) {
 	return out.String(), nil
 }
 
-// textOf returns the text of a syntax node, and whether the text includes the nodes below it.
+// textOf returns the text of a syntax node. whole says that the text includes the nodes below it.
 func textOf(n ast.Node) (text string, whole bool) {
 	switch n := n.(type) {
 	case *ast.ImportSpec:
@@ -96,8 +97,8 @@ func textOf(n ast.Node) (text string, whole bool) {
 	return "", false
 }
 
-// concatenated joins strings that a + joins in the source. If one side is no string, it returns nothing, and each
-// string is a text of its own.
+// concatenated joins strings that the source joins with +. If one side of a + is no string, concatenated returns false.
+// In this case, each string is a separate text.
 func concatenated(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -118,15 +119,16 @@ func concatenated(e ast.Expr) (string, bool) {
 
 var word = regexp.MustCompile(`^[A-Za-z][a-z']*[,;:.?]?$`)
 
-// isProse distinguishes sentences from file names, formats and SQL: a sentence has at least three plain words, and they
-// are at least half of its text.
+// isProse distinguishes sentences from file names, formats and SQL. A sentence has at least three plain words, and
+// these are at least half of its text.
 func isProse(text string) bool {
 	fields := strings.Fields(text)
 	words := len(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return !word.MatchString(f) }))
 	return words >= 3 && 2*words >= len(fields)
 }
 
-// item writes a text as one list item. It escapes Markdown's own signs, which would hide parts of the text.
+// item returns a text as one list item. item escapes characters that mean something in Markdown, since they would hide
+// parts of the text.
 func item(text string) string {
 	return strings.NewReplacer("\n", " ", "*", `\*`, "`", "", "<", `\<`, "#", `\#`).Replace(text)
 }

@@ -2,9 +2,9 @@
 //
 //	go run ./scripts/onphantom [-memory BYTES] PYTHON [ARGUMENT…]
 //
-// The agent records torch's memory history, which would disturb scripts that test this history themselves. The
-// environment variable PHANTOM_MODULE names the folder with the module that follows small values. A script may install
-// that module.
+// The agent is left out since it records torch's memory history, which would disturb scripts that test this history
+// themselves. The environment variable PHANTOM_MODULE names the folder with the module that follows small values. A
+// script may install that module.
 package main
 
 import (

@@ -3,7 +3,7 @@
 //
 //	go run ./scripts/prebuild CC CXX PYTHON FOLDER
 //
-// It prints the archive's path. scripts/wheels.py calls it, with compilers that link for an old glibc.
+// Prebuild prints the archive's path. scripts/wheels.py runs it, with compilers that link for an old glibc.
 package main
 
 import (

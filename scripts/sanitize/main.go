@@ -2,10 +2,10 @@
 //
 //	go run ./scripts/sanitize [-raw] STORE
 //
-// It replaces host names, user names, GPU UUIDs and absolute paths in every run.json, log and journal, including
-// the paths in recorded stacks, and derives the tables from the result. Distinct UUIDs stay distinct, so devices
-// and samples can still be joined. examples/examples_test.go searches independently for what must not be published.
-// -raw leaves out the tables, which makes a store three times smaller: "dpsight ingest STORE" derives them again.
+// Sanitize replaces host names, user names, GPU UUIDs and absolute paths in every run.json, log and journal, including
+// the paths in recorded stacks. After this, Sanitize derives the tables again. Distinct UUIDs stay distinct, so devices
+// and samples can still be joined. The tests of examples/tests search independently for what must not be published.
+// -raw leaves out the tables, which makes a store three times smaller. "dpsight ingest STORE" derives them again.
 package main
 
 import (

@@ -43,8 +43,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A file is recognised by its place in its environment, by its place in the folder that collect writes, or by its
-// name. Two files with one name stay two, in the order in which they occur.
+// frame replaces a file's path by its path in its environment, by its path in the folder that collect writes, or by its
+// name. Two files with the same name get different replacements, numbered in the order in which the files occur.
 func TestFrames(t *testing.T) {
 	c := newCleaner()
 	for range 2 {
@@ -64,15 +64,15 @@ func TestFrames(t *testing.T) {
 			if got := c.frame(file[0], ""); got != file[1] {
 				t.Errorf("%s became %s, want %s", file[0], got, file[1])
 			}
-			if got := newCleaner().frame(file[1], ""); got != file[1] { // a second pass
+			if got := newCleaner().frame(file[1], ""); got != file[1] { // a second pass changes nothing
 				t.Errorf("%s became %s", file[1], got)
 			}
 		}
 	}
 }
 
-// A run recorded with stacks has the same tables, except for the folders of its files. Stacks are shown by what
-// remains of the paths.
+// If a run was recorded with stacks, its tables stay the same, except for the folders of files. A breakdown by stack
+// shows the remaining parts of the paths.
 func TestStacks(t *testing.T) {
 	python := testkit.Python(t)
 	folder := filepath.Join(t.TempDir(), "people", "ann smith")
@@ -159,7 +159,7 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// The lines of the script lose the folders of their files, and keep their numbers and functions.
+// The lines of the script lose the folders of their files. The lines keep their numbers and functions.
 func TestLines(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), spool.SealedName(0))
 	frames := spool.AppendFrame(spool.AppendHeader(nil), spool.FrameLines, []byte(`{"lines":[`+
@@ -191,8 +191,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Nothing of the machine is left in any file of a run, journal and tables included, and the join of devices by UUID
-// still works.
+// After sanitizing, no file of a run contains a name of the machine. The journal and the tables contain no such name
+// either. Devices and samples can still be joined by UUID.
 func TestStore(t *testing.T) {
 	const second, third = "7068616e-746f-6d2d-6770-750000000002", "7068616e-746f-6d2d-6770-750000000003"
 	dir := filepath.Join(t.TempDir(), "run")
@@ -256,7 +256,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// A raw store has nothing that ingest derives, and ingest derives it.
+// With -raw, a store has nothing that ingest derives. ingest can derive it again.
 func TestRaw(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.MkdirAll(filepath.Join(dir, spool.Dir), 0o755); err != nil {

@@ -19,8 +19,8 @@ import (
 // hostName replaces the name of every host.
 const hostName = "gpu-host"
 
-// sanitize cleans all runs of a store and returns their number. It derives the tables again even if raw then deletes
-// them: a journal that can no longer be ingested must not be published.
+// sanitize cleans all runs of a store and returns their number. sanitize derives the tables again even if raw then
+// deletes them. If a journal could no longer be ingested, it must not be published.
 func sanitize(store string, raw bool) (int, error) {
 	manifests, err := filepath.Glob(filepath.Join(store, "*", schemas.ManifestFile))
 	if err != nil {
@@ -34,7 +34,8 @@ func sanitize(store string, raw bool) (int, error) {
 		if err := c.run(filepath.Dir(m)); err != nil {
 			return 0, fmt.Errorf("%s: %w", filepath.Base(filepath.Dir(m)), err)
 		}
-		// The summary belongs to the manifest and report that were just rewritten. The next command makes it again.
+		// The summary was made from the manifest and report before they were rewritten, so sanitize removes it. The
+		// next command makes it again.
 		if err := os.Remove(filepath.Join(filepath.Dir(m), schemas.SummaryFile)); err != nil &&
 			!errors.Is(err, fs.ErrNotExist) {
 			return 0, err
@@ -58,11 +59,11 @@ func (c *cleaner) run(dir string) error {
 	}
 	c.files = map[string]string{}
 	host := m.Host.Name
-	if host == hostName { // an earlier pass replaced the name
+	if host == hostName { // an earlier pass has replaced the name
 		host = ""
 	}
 	m.Host.Name, m.Git = hostName, nil
-	if m.Tables == nil { // an older version wrote no digests, so they are added
+	if m.Tables == nil { // an older version of dpsight wrote no digests, so sanitize adds them
 		if m.Tables, err = schemas.TableDigests(dir, schemas.SampledTables()...); err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func (c *cleaner) run(dir string) error {
 			return fmt.Errorf("%s: %w", filepath.Base(journal), err)
 		}
 	}
-	// The tables hold UUIDs too.
+	// The tables contain UUIDs too, so they are derived again.
 	o := ingest.Options{Again: true}
 	if report, err := schemas.ReadIngestReport(dir); err == nil {
 		o.Version = report.Version
@@ -127,8 +128,8 @@ func rewrite(path string, edit func([]byte) ([]byte, error)) error {
 	})
 }
 
-// journal cleans the text of a sealed journal: its JSON, and the stacks of allocator events. Marks, tags and times are
-// numbers.
+// journal cleans the texts of a sealed journal. The texts of a journal are its JSON, and the stacks of allocator
+// events. Marks, tags and times are numbers and stay as they are.
 func (c *cleaner) journal(path, host string) error {
 	marks, frames, err := spool.Unpack(path)
 	if err != nil {
@@ -146,7 +147,7 @@ func (c *cleaner) journal(path, host string) error {
 			if payload, err = pickle.Rewrite(payload, func(s string) string { return c.frame(s, host) }); err != nil {
 				return fmt.Errorf("the allocator's events: %w", err)
 			}
-		case f.Type == spool.FrameLines: // whole paths, with spaces in them too
+		case f.Type == spool.FrameLines: // a frame of lines has whole paths, which may contain spaces
 			if payload, err = literally(payload, func(s string) string { return c.frame(s, host) }); err != nil {
 				return err
 			}

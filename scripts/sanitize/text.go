@@ -11,14 +11,15 @@ import (
 
 var (
 	uuids = regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
-	// Go has no lookbehind, so the character before the path is matched too, and put back.
+	// Go's regular expressions have no lookbehind. The expression paths matches the character before a path too, and
+	// the replacement puts this character back.
 	paths    = regexp.MustCompile(`(^|[^\w./])/(?:[\w.+@-]+/)+([\w.+@-]*)`)
 	literals = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// A file name that ends like one of these says what the file is, wherever it lies, so the ending is kept: analyze
-// recognises stack frames by it. The files are those of packages, of Python itself, and those that collect writes into
-// a numbered folder for each run.
+// analyze recognises frames of a stack by the end of the file's path. A cleaner keeps the ends of paths that are listed
+// here. Such a file belongs to a Python package or to Python itself, or collect writes it into a numbered folder for
+// each run.
 var (
 	packaged  = regexp.MustCompile(`^.*(/(?:site|dist)-packages/.*)$`)
 	ownPython = regexp.MustCompile(`^.*(/lib/python3\.[0-9]+/.*)$`)
@@ -26,28 +27,28 @@ var (
 		`experiments/dpsight_experiments/.*|phantom_\w+\.py))$`)
 )
 
-// A cleaner removes from text everything that tells where a run was recorded. It numbers UUIDs in the order in which it
-// meets them.
+// A cleaner removes from a text everything that tells where a run was recorded. A cleaner numbers UUIDs in the order in
+// which it meets them.
 type cleaner struct {
 	uuids map[string]string
-	files map[string]string // of one run: files by their replacements
+	files map[string]string // files of one run, by their replacements
 }
 
 func newCleaner() *cleaner { return &cleaner{map[string]string{}, map[string]string{}} }
 
-// text returns s without UUIDs, without paths except their last parts, and without the host's name.
+// text returns s without UUIDs and without the host's name. Of each path only the last part stays.
 func (c *cleaner) text(s, host string) string {
 	s = uuids.ReplaceAllStringFunc(s, c.uuid)
 	s = paths.ReplaceAllString(s, "$1$2")
 	if host != "" {
-		// Only whole words are replaced: a host called vm must not turn nvml into ngpu-hostl.
+		// Only whole words are replaced: a host called vm must not change nvml into ngpu-hostl.
 		s = regexp.MustCompile(`\b`+regexp.QuoteMeta(host)+`\b`).ReplaceAllLiteralString(s, hostName)
 	}
 	return s
 }
 
-// frame cleans one string of a recorded stack's frame. A file's path becomes its path in its environment, or its name.
-// Other strings are cleaned as text. Two files with one name get two replacements.
+// frame cleans one string of a frame in a recorded stack. A file's path becomes its path in its environment, or its
+// name. A string that is no path is cleaned as text. Two files with the same name get two different replacements.
 func (c *cleaner) frame(s, host string) string {
 	if !strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "../") {
 		return c.text(s, host)
@@ -74,7 +75,7 @@ func neutral(file string) string {
 
 func (c *cleaner) uuid(u string) string {
 	u = strings.ToLower(u)
-	if strings.HasPrefix(u, "00000000-0000-0000-0000-") { // an earlier pass replaced it
+	if strings.HasPrefix(u, "00000000-0000-0000-0000-") { // an earlier pass has replaced this UUID
 		return u
 	}
 	if c.uuids[u] == "" {
@@ -83,13 +84,13 @@ func (c *cleaner) uuid(u string) string {
 	return c.uuids[u]
 }
 
-// json cleans every string in a JSON document and changes nothing else. Strings are cleaned after decoding: in encoded
-// JSON, the beginning of a path behind an escaped line end would be missed.
+// json cleans every string in a JSON document and changes nothing else. json decodes the strings first. In encoded
+// JSON, a path after an escaped line end would not be recognised.
 func (c *cleaner) json(doc []byte, host string) ([]byte, error) {
 	return literally(doc, func(s string) string { return c.text(s, host) })
 }
 
-// literally returns a JSON document in which each string is replaced.
+// literally returns a JSON document in which replace has replaced each string.
 func literally(doc []byte, replace func(string) string) ([]byte, error) {
 	var failed error
 	doc = literals.ReplaceAllFunc(doc, func(literal []byte) []byte {

@@ -2,10 +2,11 @@
 //
 //	go run ./scripts/squeeze STORE...
 //
-// It seals sealed journals again as the present dpsight would, then compresses them with zstd's own encoder (the
-// command zstd) at level 19. The result is a third smaller than dpsight's, and takes a hundred times as long. It writes
-// the collector's tables (samples, host) as the present dpsight would. Files that would not become smaller stay
-// unchanged. "dpsight ingest --again" derives the other tables.
+// Squeeze unpacks sealed journals and seals them again with the present version of dpsight. Squeeze compresses the
+// journals with zstd's own encoder (the command zstd) at level 19. The result is a third smaller than with dpsight's
+// encoder, and takes a hundred times as long. Squeeze also writes the collector's tables (samples, host) again with the
+// present version. A file that would not become smaller stays unchanged. "dpsight ingest --again" derives the other
+// tables.
 package main
 
 import (
@@ -42,14 +43,14 @@ func main() {
 // A compressor turns bytes into a zstd stream.
 type compressor func(plain []byte) ([]byte, error)
 
-// command compresses with zstd's own encoder: the Go module has no level as strong as 19.
+// command compresses with zstd's own encoder, since the Go module has no level as strong as 19.
 func command(plain []byte) ([]byte, error) {
 	hard := exec.Command("zstd", "-19", "-qc")
 	hard.Stdin, hard.Stderr = bytes.NewReader(plain), os.Stderr
 	return hard.Output()
 }
 
-// squeeze rewrites the files of a store and returns their size in bytes, before and after.
+// squeeze rewrites the files of a store. squeeze returns the size of these files in bytes, before and after.
 func squeeze(store string, compress compressor) (before, after int64, err error) {
 	runs, err := filepath.Glob(filepath.Join(store, "*", schemas.ManifestFile))
 	if err != nil {
@@ -109,8 +110,8 @@ func squeeze(store string, compress compressor) (before, after int64, err error)
 	return before, after, nil
 }
 
-// digest updates the digests of a run's sampled tables in its manifest, if the manifest has any: the files have
-// changed.
+// digest updates the digests in a run's manifest after the run's sampled tables have changed. If the manifest has no
+// digests, digest does nothing.
 func digest(dir string) error {
 	m, err := schemas.ReadManifest(dir)
 	if err != nil || m.Tables == nil {
@@ -124,10 +125,10 @@ func digest(dir string) error {
 	return schemas.WriteManifest(dir, m)
 }
 
-// whole refuses a damaged table: squeezing would give the damaged content a valid digest.
+// whole returns an error for a damaged table. Without whole, squeezing would give damaged content a valid digest.
 func whole(path string) error {
 	dir := filepath.Dir(path)
-	if filepath.Base(dir) == spool.Dir { // a journal has its own digest
+	if filepath.Base(dir) == spool.Dir { // a journal contains its own digest
 		return nil
 	}
 	m, err := schemas.ReadManifest(dir)
@@ -137,7 +138,7 @@ func whole(path string) error {
 	return schemas.CheckTables(dir, m.Tables, filepath.Base(path))
 }
 
-// journal returns a sealed journal's bytes after sealing and compressing it again.
+// journal returns the bytes of a sealed journal, sealed and compressed again.
 func journal(path string, compress compressor) ([]byte, error) {
 	marks, frames, err := spool.Unpack(path)
 	if err != nil {
@@ -184,7 +185,7 @@ func check(sealed, marks, frames []byte) error {
 	return err
 }
 
-// table returns a table's bytes after writing it again.
+// table returns the bytes of a table, written again.
 func table[T any](t schemas.Table[T], path string) ([]byte, error) {
 	rows, err := t.Read(filepath.Dir(path))
 	if err != nil {

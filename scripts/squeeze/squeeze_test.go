@@ -16,8 +16,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A squeezed store is smaller and holds the same, to the byte and to the row. Squeezing it again changes nothing.
-// The Go module's encoder replaces the command zstd here, which not every machine has.
+// A squeezed store is smaller and has the same content, to the byte and to the row. Squeezing the store again changes
+// nothing. In this test, the Go module's encoder replaces the command zstd, which not every machine has.
 func TestSqueeze(t *testing.T) {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
 	if err != nil {
@@ -41,7 +41,8 @@ func testSqueeze(t *testing.T, compress compressor) {
 	if err := os.MkdirAll(filepath.Join(dir, spool.Dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile("../../ingest/testdata/journals/ghost.dps.zst") // sealed by an older dpsight
+	// an older version of dpsight sealed this journal
+	b, err := os.ReadFile("../../ingest/testdata/journals/ghost.dps.zst")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func testSqueeze(t *testing.T, compress compressor) {
 	if err := os.WriteFile(table, plain.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := squeeze(store, compress); err == nil { // a folder of no runs, as one whose name is mistyped
+	if _, _, err := squeeze(store, compress); err == nil { // the folder has no runs, as if its name were mistyped
 		t.Error("a store without runs is squeezed")
 	}
 	if err := schemas.WriteManifest(dir, &schemas.Manifest{RunID: "run", Source: schemas.Measured,

@@ -1,4 +1,4 @@
-// The data in the page's file: the documents that dpsight's commands print, and the blocks of devices as Arrow streams.
+// The page's data: the documents that dpsight's commands print, and the blocks of devices as Arrow streams.
 
 import { tableFromIPC, type Table } from 'apache-arrow'
 import { Clock } from './clock'
@@ -237,7 +237,7 @@ export interface About {
 export const about = async (first: boolean) => (await aboutPart(first)) as About
 export const documents = async (first: boolean) => (await documentsPart(first)) as Documents
 
-/** Properties that pieces of one kind share, in columns. Names are indices into texts. */
+/** Kinds has, in columns, the properties that all pieces of the same kind share. A name is an index into texts. */
 export interface Kinds {
   requested: Float64Array
   slack: Float64Array
@@ -277,7 +277,7 @@ export interface Device {
   failed: { event: Uint32Array; bytes: Float64Array }
   clock: Clock | null // null if the times of events are unknown
   samples: { us: Float64Array; used: Float64Array }
-  host: { us: Float64Array; resident: Float64Array; pinned: Float64Array } // pinned: -1 = unknown
+  host: { us: Float64Array; resident: Float64Array; pinned: Float64Array } // -1 in pinned means unknown
   marks: { event: Uint32Array; label: string[] }
   points: { event: Uint32Array; from: Uint32Array; to: Uint32Array; bytes: Map<string, Float64Array> } | null
 }
@@ -290,7 +290,7 @@ const words = (t: Table | undefined, name: string): string[] => {
   return c ? Array.from(c, (v) => String(v)) : []
 }
 
-/** tablesOf decodes successive Arrow streams, each with its length before it. */
+/** tablesOf decodes successive Arrow streams. The length of each stream stands before the stream. */
 export function tablesOf(bytes: Uint8Array): Map<string, Table> {
   const tables = new Map<string, Table>()
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -303,14 +303,14 @@ export function tablesOf(bytes: Uint8Array): Map<string, Table> {
   return tables
 }
 
-/** summed returns numbers from the differences of each number to the previous one. */
+/** summed returns the numbers whose differences from the previous number are given. */
 function summed(differences: Int32Array): Uint32Array {
   const out = Uint32Array.from(differences)
   for (let k = 1; k < out.length; k++) out[k] += out[k - 1]
   return out
 }
 
-/** device decodes the available blocks of the i-th device. */
+/** device decodes the blocks of the i-th device, as far as the page's file or the server has them. */
 export async function device(i: number, meta: DeviceMeta): Promise<Device> {
   const bytes = meta.detail === 'none' ? new Uint8Array() : await devicePart(i, meta.from, meta.to)
   const tables = tablesOf(bytes)

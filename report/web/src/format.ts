@@ -21,7 +21,7 @@ export const mib = (bytes: number | null | undefined) => (bytes == null ? '—' 
 export const signedMibs = (bytes: number) => (bytes > 0 ? '+' : '') + mibs(bytes)
 export const signedMib = (bytes: number) => signedMibs(bytes) + ' MiB'
 
-/** Formats the change of one event. Small changes are in bytes. */
+/** Formats by how many bytes an event changes the memory. It prints small changes in bytes and others in MiB. */
 export function signedBytes(bytes: number): string {
   if (Math.abs(bytes) < MiB / 100) return (bytes > 0 ? '+' : '') + minus(none.format(bytes)) + ' B'
   return signedMib(bytes)
@@ -41,7 +41,7 @@ export const fixed = (v: number, digits: number) => minus(v.toFixed(digits))
 /** Returns a category's name with spaces. */
 export const plain = (category: string) => category.replaceAll('_', ' ')
 
-/** Returns a name with its control characters made visible, so that none can hide text or reverse its direction. */
+/** Returns a name with its control characters made visible. So no character can hide text or reverse its direction. */
 export function shown(name: string): string {
   return name.replace(
     /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g,

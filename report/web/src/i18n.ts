@@ -1,4 +1,4 @@
-// The page's texts in English and Chinese. Names of runs, modules, phases and lines are never translated.
+// The page's texts in English and Chinese. Names of runs, modules, phases and lines are not translated.
 
 import { plain } from './format'
 import { state } from './state'

@@ -110,9 +110,9 @@ export const live = {
   wanted: '', // id of the run that the reader looks at; empty means the newest
 }
 
-/** follow requests the runs that are being recorded from the server, as long as the page is open. watched says
- * whether the view is shown. follow calls changed when there is something new, and ended when a run has got its
- * tables. */
+/** follow asks the server again and again which runs are being recorded, as long as the page is open. watched says
+ * whether the page shows the Live view. follow calls changed when the answer is new, and ended when the tables of an
+ * ended run are ready. */
 export function follow(watched: () => boolean, changed: () => void, ended: () => void) {
   if (!served) return
   let version = -1

@@ -30,7 +30,7 @@ export let runs: Run[] = []
 const decoded = new Map<number, Device | Promise<void>>()
 const series = new Map<string, Series>()
 
-/** pending is true while documents are still to come. */
+/** pending is true while the page still waits for documents. */
 export let pending = false
 
 const deviceKey = (m: DeviceMeta) => `${m.run_id}/${m.rank}/${m.device}/${m.events}`
@@ -38,7 +38,7 @@ const deviceKey = (m: DeviceMeta) => `${m.run_id}/${m.rank}/${m.device}/${m.even
 export function load(a: About, d: Documents, first: boolean) {
   pending = first
   docs = d
-  // Decoded data and its description are kept if they belong to the same devices.
+  // If the new data has the same devices, the page keeps the decoded blocks and their description.
   if (runs.length && a.devices.map(deviceKey).join() === about.devices.map(deviceKey).join())
     about = { ...a, devices: about.devices }
   else {
@@ -93,7 +93,7 @@ export function toggle(r: Run) {
   set({ selected: now.includes(r.label) ? now.filter((l) => l !== r.label) : [...now, r.label] })
 }
 
-/** The devices of a run about which the page has data. */
+/** The devices of a run for which the page has data. */
 export const devicesOf = (r: Run | undefined) =>
   about.devices.map((meta, i) => ({ meta, i })).filter((d) => d.meta.run_id === r?.id)
 
@@ -110,7 +110,7 @@ export function currentDevice() {
 export const breakdownOf = (r: Run | undefined, rank: number, device: string) =>
   r?.breakdown?.devices.find((d) => d.rank === rank && d.device === device)
 
-/** Returns the blocks of the current device, or null while they are being decoded. */
+/** Returns the blocks of the current device. While they are being decoded, it returns null. */
 export function blocks(): Device | null {
   const at = currentDevice()
   if (!at) return null
@@ -137,14 +137,14 @@ export function blocks(): Device | null {
 }
 export let failed = ''
 
-/** arrived waits for all requested blocks. */
+/** arrived waits until the blocks of all requested devices are decoded. */
 export const arrived = () => Promise.all<unknown>([...decoded.values()])
 
-const mostExact = 100_000 // with up to this many events in view, the page requests every one of them from the server
+const mostExact = 100_000 // if a view has at most this many events, the page asks the server for all of them
 let asking = false
 
-/** nearer requests from the server every event in view that is not loaded yet. The view does not change until they
-    come. */
+/** nearer asks the server for the events in view if the page does not have them all. The view changes only when these
+    events arrive. */
 function nearer(i: number, d: Device) {
   const { from, to } = state,
     has = d.meta

@@ -1,4 +1,4 @@
-// A common way to draw on a canvas and into an SVG file, so that a saved picture equals the shown one.
+// Pens draw in the same way on a canvas and into an SVG file, so that a saved picture equals the picture on the page.
 
 export interface Pen {
   readonly width: number
@@ -6,16 +6,16 @@ export interface Pen {
   rect(x: number, y: number, w: number, h: number, fill: string, alpha?: number): void
   frame(x: number, y: number, w: number, h: number, stroke: string, width?: number): void
   line(points: number[], stroke: string, width?: number, dash?: number[]): void
-  /** stack draws layers on top of one another, one column a pixel, from the left edge x. bottom has the height of
-      the lowest layer's lower edge in each column. */
+  /** stack draws layers on top of one another. Each column is one pixel wide, and the first is at x. bottom has, for
+      each column, the height of the lowest layer's lower edge. */
   stack(x: number, bottom: Float64Array, layers: Layer[], paper: string): void
   text(text: string, x: number, y: number, fill: string, align?: 'left' | 'center' | 'right', bold?: boolean): void
   measure(text: string): number
   clip(x: number, y: number, w: number, h: number, inside: () => void): void
 }
 
-/** A layer has, for each column, the height of its upper edge. Where it is thick enough, a line in the paper's
-    colour separates it from the next. */
+/** A layer has, for each column, the height of its upper edge. If a layer is thick enough, a line in the paper's colour
+    separates it from the layer above. */
 export interface Layer {
   fill: string
   top: Float64Array
@@ -28,7 +28,7 @@ const family =
   '"Noto Sans CJK SC", sans-serif'
 export const fontSize = () => (innerWidth >= 2200 ? 14 : 12)
 
-/** sheets has, by canvas, the pictures of the stacks drawn on it. */
+/** sheets has, for each canvas, the picture of the last stack that was drawn on it. */
 const sheets = new WeakMap<HTMLCanvasElement, { canvas: HTMLCanvasElement; image: ImageData }>()
 
 /** rgba returns the components of a colour, from 0 to 255. */
@@ -37,8 +37,9 @@ function rgba(fill: string): number[] {
   return [1, 3, 5, 7].map((i) => (i < hex.length ? parseInt(hex.slice(i, i + 2), 16) : 255))
 }
 
-/** columnsOf returns a stack as a picture. It writes pixel by pixel: without a GPU, filling paths with thousands of
- * corners takes ten times as long. A pixel on an edge mixes the layers by how much of it they cover. */
+/** columnsOf returns the picture of a stack. It writes the picture pixel by pixel, since filling paths with thousands
+ * of corners takes ten times as long on a machine without a GPU. A pixel on an edge mixes the colours of the layers,
+ * in proportion to the part of the pixel that each layer covers. */
 function columnsOf(
   of: HTMLCanvasElement,
   bottom: Float64Array,
@@ -84,7 +85,7 @@ function columnsOf(
       }
       below = above
     }
-    // How much of the mixed pixel the layers cover, weighted by their alphas.
+    // r, g, b and a add up the colours of the layers in the pixel at row, weighted by the covered part and the alpha.
     let row = -1,
       r = 0,
       g = 0,
@@ -118,7 +119,7 @@ function columnsOf(
   return sheet.canvas
 }
 
-/** outlined draws a stack as polygons. Successive equal heights become one line. */
+/** outlined draws a stack as polygons. Successive columns of equal height become one line. */
 function outlined(
   g: Pen,
   area: (points: number[], fill: string) => void,
@@ -229,7 +230,7 @@ const escaped = (s: string) =>
   s.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;')
 const r = (n: number) => String(Math.round(n * 100) / 100)
 
-/** widthOf estimates the width of a text of 12 pixels. Chinese characters are as wide as they are high. */
+/** widthOf estimates the width of a text in a font of 12 pixels. Chinese characters are as wide as they are high. */
 export const widthOf = (text: string) => Array.from(text).reduce((w, c) => w + (c > '\u2e80' ? 12.5 : 7), 0)
 
 export function svgPen(width: number, height: number, paper: string): Pen & { done(title: string): string } {
@@ -312,7 +313,8 @@ function readTheme() {
 
 const themes = new Map<string, ReturnType<typeof readTheme>>()
 
-/** Returns the colours of the page's present theme. Reading them takes part of a frame's time, so it is done once. */
+/** Returns the colours of the page's present theme. Reading the colours takes part of a frame's time, so the page reads
+    them once. */
 export function theme() {
   const name = document.documentElement.dataset.theme ?? ''
   let got = themes.get(name)

@@ -1,4 +1,4 @@
-// The allocated bytes of a device after each event, by a property of its blocks.
+// A series has the allocated bytes of a device after each event, divided by a property of the blocks.
 
 import { forever, type Device } from './data'
 
@@ -10,26 +10,27 @@ export interface Key {
   others: number
 }
 
-/** A series has a state for each of its moments. Moments are all events of a range, or the highest event of each
-    stretch of events. */
+/** A series has the bytes of each key at each of its moments. The moments are all events of a range, or the highest
+    event of each stretch of events. */
 export interface Series {
   keys: Key[]
   length: number
   exact: boolean // each moment is a single event
   total: Float64Array
-  /** highest returns the first of the moments with the highest total, between two moments. */
+  /** highest returns the moment with the highest total between two moments, and the first if several are equal. */
   highest(from: number, to: number): number
   event(i: number): number
-  /** index returns the index of the moment at an event, or of the last moment before it. */
+  /** index returns the index of the moment at an event, or of the moment whose stretch has the event. */
   index(event: number): number
   /** state writes the bytes of each key at moment i into an array. */
   state(i: number, into: Float64Array): void
 }
 
-const everyState = 64 // states are stored at every 64th moment, and changes are applied from there
+const everyState = 64 // the bytes of all keys are stored at every 64th moment; other moments add the changes since then
 
-/** highestOf returns a function that finds the highest moment of a stretch without looking at each moment. For a
- * page's width of stretches over hundreds of thousands of moments, looking at each would take a frame's time. */
+/** highestOf returns a function that finds the highest moment of a stretch without looking at each moment. A page draws
+ * a stretch for each pixel of its width. With hundreds of thousands of moments, looking at each would take a frame's
+ * time. */
 function highestOf(total: Float64Array): (from: number, to: number) => number {
   const tops = new Int32Array(Math.ceil(total.length / everyState))
   for (let c = 0; c < tops.length; c++) {
@@ -54,7 +55,7 @@ function highestOf(total: Float64Array): (from: number, to: number) => number {
   }
 }
 
-/** Joins similar layers into a family: blocks.3.mlp becomes blocks.*.mlp. */
+/** Returns the common name of similar layers: blocks.3.mlp becomes blocks.*.mlp. */
 export const folded = (path: string) => path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*')
 
 const greys = [
@@ -76,7 +77,7 @@ const greys = [
   '#cbbfae',
 ]
 
-/** keysOf returns, for each kind of piece, the key under which its bytes count. -1 is the key of slack. */
+/** keysOf returns the keys of a series, and in of, for each kind of pieces, the key under which its bytes count. */
 function keysOf(d: Device, by: Dimension, categories: { name: string; color: string }[], peak: number) {
   const n = d.kinds.requested.length,
     of = new Int32Array(n)
@@ -107,7 +108,7 @@ function keysOf(d: Device, by: Dimension, categories: { name: string; color: str
   return { of, keys }
 }
 
-/** Returns the bytes of each kind's pieces just after an event. */
+/** Returns, for each kind of pieces, the bytes of its live pieces just after an event. */
 export function liveAt(d: Device, event: number): Float64Array {
   const out = new Float64Array(d.kinds.requested.length)
   for (let p = 0; p < d.kind.length; p++) {
@@ -117,8 +118,8 @@ export function liveAt(d: Device, event: number): Float64Array {
   return out
 }
 
-/** seriesOf returns the bytes by key over a range of events. If there are too many keys, those that are largest at
-    an event are separate and the rest are one. */
+/** seriesOf returns the series of the events that the page has. If there are too many keys, the keys with the most
+    bytes at the event peak stay separate, and all others count under one key. */
 export function seriesOf(
   d: Device,
   by: Dimension,
@@ -187,7 +188,7 @@ export function seriesOf(
   }
 }
 
-/** Returns the points of a device whose events are not all loaded. Points have only categories. */
+/** Returns a series of the device's points, if it has any. Points stand for a whole run, and have only categories. */
 export function pointsOf(d: Device, categories: { name: string; color: string }[]): Series | null {
   const p = d.points
   if (!p) return null
@@ -232,7 +233,7 @@ export function levelAt(events: ArrayLike<number>, values: ArrayLike<number>, ev
   return low ? values[low - 1] : null
 }
 
-/** Returns the index of the phase that an event belongs to, or -1 for none. */
+/** Returns the index of the phase to which an event belongs. If it belongs to no phase, the result is -1. */
 export function phaseAt(d: Device, event: number): number {
   const { begin, end } = d.phases
   let low = 0,

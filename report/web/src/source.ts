@@ -1,4 +1,4 @@
-// The source of the data: the page's file itself, or the server that sent the page.
+// The page's data comes from the page's file itself, or from the server that sent the page.
 
 /** served is true if a server supplies the data. */
 export const served = !document.getElementById('about')
@@ -26,15 +26,15 @@ async function unpacked(id: string): Promise<Uint8Array> {
 
 const decoded = (bytes: Uint8Array) => JSON.parse(new TextDecoder().decode(bytes)) as unknown
 
-/** Returns the page's facts about itself and the documents that commands print. */
+/** aboutPart returns the facts about the page, and documentsPart returns the documents that commands print. */
 export const aboutPart = async (first: boolean) =>
   served ? decoded(await asked(`data/about${only(first)}`)) : (JSON.parse(textOf('about')) as unknown)
 export const documentsPart = async (first: boolean) =>
   decoded(await (served ? asked(`data/documents${only(first)}`) : unpacked('documents')))
 
-/** Asks the server for only the documents that are needed first, if first is true. */
+/** If first is true, the server sends only the documents that the page needs first. */
 const only = (first: boolean) => (first ? '?first=1' : '')
 
-/** Returns the Arrow streams of a device. From a server they cover a range of events. */
+/** Returns the Arrow streams of a device. A server sends only the range of events from from to to. */
 export const devicePart = (i: number, from: number, to: number) =>
   served ? asked(`data/device/${i}?from=${from}&to=${to}`) : unpacked(`device-${i}`)

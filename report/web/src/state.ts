@@ -1,4 +1,4 @@
-// What the reader looks at. The address contains the whole state, so that a link shows the same.
+// The state says what the reader looks at. The page's address contains the whole state, so a link shows the same view.
 
 import type { Dimension } from './series'
 import { served } from './source'
@@ -16,15 +16,15 @@ export const views = [
   'live',
 ] as const
 export type View = (typeof views)[number]
-/** A page from a file has no Live view, since nothing is being recorded there. */
+/** The views of this page. A page from a file has no Live view, since a file has no runs that are being recorded. */
 export const shownHere = views.filter((v) => served || v !== 'live')
 
 export interface State {
   view: View
-  run: string // ids
+  run: string // the id of a run
   base: string
   selected: string[] | null
-  device: string // 'rank/device'; empty = the device with the highest peak
+  device: string // 'rank/device'; empty means the device with the highest peak
   event: number | null
   from: number | null
   to: number | null
@@ -39,8 +39,8 @@ export interface State {
   category: string | null
   mode: string // mode of a view that has several modes
   query: string
-  only: string // facts that runs are filtered by
-  module: string // chosen module
+  only: string // the facts that the shown runs have
+  module: string // the chosen module
   sort: string
   table: boolean
   limit: string
@@ -77,7 +77,7 @@ const initial: State = {
   theme: matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light',
 }
 
-// As in the design: #view=timeline&run=ghost&ev=19654&from=19560&to=19760&a=19169&b=19654&lang=zh&theme=dark
+// An address ends like this: #view=timeline&run=ghost&ev=19654&from=19560&to=19760&a=19169&b=19654&lang=zh&theme=dark
 const names: Partial<Record<keyof State, string>> = { event: 'ev', category: 'cat', selected: 'sel', query: 'q' }
 const numeric = new Set<keyof State>(['event', 'from', 'to', 'a', 'b'])
 const flags = new Set<keyof State>(['reserved', 'sampled', 'host', 'table'])
@@ -117,18 +117,18 @@ const listeners = new Set<Listener>()
 export let state = fromHash(location.hash)
 let pending = false
 
-const calm = 200 // least ms between two changes of the address
+const calm = 200 // the shortest time between two changes of the address, in ms
 let writing = 0
 
-/** written writes the state into the address. That takes part of a frame's time, and a browser refuses it if it
- * happens too often. */
+/** written writes the state into the address. Writing takes part of a frame's time, and a browser refuses to write the
+ * address too often. */
 function written() {
   clearTimeout(writing)
   writing = 0
   if (location.hash !== toHash(state)) history.replaceState(null, '', toHash(state))
 }
 
-/** set changes the state. The next frame updates everything that shows it. */
+/** set changes the state. The next frame updates everything that depends on the state. */
 export function set(patch: Partial<State>) {
   state = { ...state, ...patch }
   if (pending) return
@@ -146,7 +146,7 @@ export function onChange(l: Listener) {
 addEventListener('pagehide', written)
 
 addEventListener('hashchange', (e) => {
-  // A pending write has the previous state, while the reader has navigated to a new address, which counts.
+  // The reader has gone to another address. A write that is still pending has the previous state, so it is cancelled.
   clearTimeout(writing)
   writing = 0
   const next = fromHash(new URL(e.newURL).hash)
