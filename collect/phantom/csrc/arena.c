@@ -1,7 +1,7 @@
-/* Addresses. Each device has one range of the process's address space, reserved and never touched by this library,
- * so a phantom of 140 GB costs nothing. The place of a new segment decides which of several equally good free
- * blocks torch's best fit takes. So the policy is selectable (PHANTOM_ADDR), and a prediction's reserved bytes are
- * a band over policies.
+/* Device addresses. This library reserves one range of the process's address space for each device and touches no page
+ * of it by itself, so a phantom GPU with 140 GB costs no host memory. The address of a new segment decides which of
+ * several equally large free blocks torch's best fit takes. So the policy for addresses is selectable (PHANTOM_ADDR),
+ * and a prediction's reserved bytes are a band over policies.
  *
  *   h200    as an H200's driver: blocks of 32 MiB in the gaps that the process's own mappings leave, filled upwards,
  *           around what a context takes (blocks.c)
@@ -25,7 +25,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static enum policy { UNKNOWN, H200, BLOCKS, UP, DOWN, RANDOM, RECORDED } policy;
 static uint64_t seeded = 88172645463325252ull;
-static struct list recorded; /* with offsets into the arena */
+static struct list recorded; /* their offsets are relative to the arena's begin */
 static uint64_t grid = 16 * MIB;
 
 static void read_recorded(const char *path) {
@@ -43,7 +43,7 @@ static void read_recorded(const char *path) {
         recorded.at[i].offset += ARENA_MIDDLE - lowest / GRANULE * GRANULE;
 }
 
-/* Whether text is a policy of this name, with its grid. */
+/* Whether text names the policy `name`, alone or with +N, which then sets the grid. */
 static bool is_blocks(const char *text, const char *name) {
     size_t length = strlen(name);
     if (strncmp(text, name, length))
@@ -97,8 +97,8 @@ static uint64_t fit_anywhere(const struct arena *arena, uint64_t bytes) {
     return phantom_fit_up(&arena->taken, ARENA_MIDDLE, ARENA_TOP, bytes, GRANULE);
 }
 
-/* The place of the next recorded segment, if it has this size and is free. From the first mismatch on, places are
-   as in blocks. */
+/* The place of the next segment in the PHANTOM_ADDR recording, if that segment has this size and its place is free.
+   From the first mismatch on, requests get places as under the policy "blocks". */
 static uint64_t fit_recorded(struct arena *arena, uint64_t bytes, uint64_t granule) {
     static size_t next;
     if (next < recorded.count && recorded.at[next].bytes == bytes) {
@@ -110,7 +110,8 @@ static uint64_t fit_recorded(struct arena *arena, uint64_t bytes, uint64_t granu
     return phantom_blocks_fit(arena, bytes, granule);
 }
 
-/* What the driver takes for itself: corrections.h knows it of the device that the policy is named after. */
+/* Takes the addresses that the driver uses for itself. Rules in corrections/ know them only for the H200, so only the
+ * policy "h200" asks for them. */
 static void driver_uses(struct arena *arena, enum phantom_use use) {
     struct phantom_question question = {.topic = PHANTOM_DRIVER, .arena = arena, .use = use};
     if (policy == H200)
@@ -123,7 +124,8 @@ static struct arena *arena_of(int device) {
         return arena;
     if (policy == UNKNOWN)
         policy = read_policy();
-    /* Well below where the kernel puts programs, libraries and stacks. Only a hint: another place does as well. */
+    /* The wished address lies well below where the kernel puts programs, libraries and stacks. mmap may choose another
+     * address, which does as well. */
     char *wish = (char *)(8 * TIB + (uint64_t)device * ARENA_BYTES);
     char *base = mmap(wish, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) {
@@ -226,8 +228,8 @@ uint64_t phantom_arena_give(void *address) {
     size_t i = phantom_list_beyond(&arena->taken, offset);
     if (i < arena->taken.count && arena->taken.at[i].offset == offset) {
         bytes = arena->taken.at[i].bytes;
-        /* Dropped under the lock, or the address could be another's already. madvise wants whole pages; what shares a
-         * page with a neighbour is cleared by hand. */
+        /* The pages are dropped under the lock: without it another thread could already have been given the address.
+         * madvise drops whole pages only, so the bytes that share a page with a neighbour are set to zero by memset. */
         char *from = address, *to = from + bytes;
         char *first = (char *)round_up((uint64_t)from, 4096), *end = (char *)((uint64_t)to & ~4095ull);
         if (first < end) {

@@ -1,22 +1,22 @@
 /* Where the driver places requests, according to 80 recordings of an H200 under driver 580.
  *
- *   - It hands out parts of blocks. A request takes the lowest place in any block that has room for it.
- *   - If none has, it makes a new block: a multiple of 32 MiB on a grid of 32 MiB. Host and device share one address
- *     space, so the block takes a place of the process: the highest place in the highest gap that surely contains a
- *     place on the grid (a page less than 32 MiB beyond its size). The script's mappings are in the way. Gaps that the
- *     script left are filled: parameters that went to the device leave gaps above everything that a context has, and
- *     the next segments lie there.
- *   - An empty block is given back, and its place is a gap again.
- *   - A context begins with more than 8 GiB of addresses that hold no segment. corrections.h has the rest.
+ *   - - The driver hands out parts of blocks. A request takes the lowest place in any block that has room for it.
+ *   - - If no block has room, the driver makes a new block: a multiple of 32 MiB on a grid of 32 MiB. Host and device
+ *     share one address space, so the block takes a place of the process: the highest place in the highest gap that
+ *     surely contains a place on the grid (a page less than 32 MiB beyond its size). The script's own mappings are
+ *     never in such a gap. Blocks fill gaps that the script left: parameters that went to the device leave gaps on the
+ *     host, above all that a context has, and the next segments lie there.
+ *   - - The driver gives an empty block back, and its place is a gap again.
+ *   - - A context begins with more than 8 GiB of addresses that hold no segment. corrections/context.c has what it
+ *     takes beyond them.
  *
- * The script runs here as on a machine with a device, so its mappings are not modelled. Each block reserves its
- * place in this process (PROT_NONE, which costs nothing), and gaps, libraries and tensors on the host are real. An
- * arena's offsets lie over these addresses at a fixed distance. Mappings of the driver and its libraries are
- * missing.
+ * The script runs on the phantom GPU as on a machine with a device, so its mappings need no model. Each block reserves
+ * its place in this process (PROT_NONE, which costs nothing), and gaps, libraries and tensors on the host are real. An
+ * arena's offsets lie over these addresses at a fixed distance. Mappings of the driver and its libraries are missing.
  *
- * The position of the grid relative to the process's mappings is random, since the system moves those from run to
- * run: a gap holds a block in one run and not in the next. Here it is fixed, so that a prediction can be repeated,
- * and the policy can name another position (arena.c). */
+ * On a real device the position of the grid relative to the process's mappings is random, since the system moves the
+ * mappings from run to run: a gap holds a block in one run and not in the next. On the phantom GPU the position is
+ * fixed, so that a prediction can be repeated, and the policy can name another position (arena.c). */
 #include "arena.h"
 
 #include <string.h>
@@ -24,11 +24,12 @@
 
 #define BLOCK (32 * MIB)
 
-/* The recordings have 8,480 MiB or more between the host's mappings and the first block, up to 32 of them for the
- * grid. */
+/* The recordings have 8,480 MiB or more between the host's mappings and the first block. The grid accounts for up to 32
+ * MiB of them. */
 #define CONTEXT_ADDRESSES (8448 * MIB)
 
-/* Where a context's addresses begin, as an offset. Blocks in gaps above a context lie above it. */
+/* The arena's offset below which a context's blocks lie. Blocks in gaps above the context's addresses have larger
+ * offsets. */
 #define FIRST_END (ARENA_TOP - TIB)
 
 static bool add(struct list *list, struct region region) {
@@ -40,7 +41,8 @@ static void *addresses(uint64_t bytes) {
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* Lays the arena's offsets over the process's addresses. A process whose address space is limited does without. */
+/* Lays the arena's offsets over the process's addresses. If the process has no room for a context's addresses, the
+ * origin stays 0 and blocks get places inside the arena alone. */
 static void lay(struct arena *arena) {
     uint64_t context = (uint64_t)addresses(CONTEXT_ADDRESSES);
     arena->laid = true;
@@ -50,7 +52,8 @@ static void lay(struct arena *arena) {
 static uint64_t fit_in_process(struct arena *arena, uint64_t bytes) {
     if (!arena->laid)
         lay(arena);
-    /* Enough that a place on the grid is in it. No multiple of 2 MiB, which Linux would align, in a larger gap. */
+    /* So many bytes contain a place on the grid wherever they begin. They are no multiple of 2 MiB: Linux would align
+     * such a request, in a larger gap. */
     uint64_t enough = bytes + BLOCK - 4096, from = arena->origin ? (uint64_t)addresses(enough) : 0, end = from + enough;
     if (!from)
         return NOWHERE;

@@ -1,4 +1,4 @@
-/* Reads cuDNN's JSON of a plan: the convolution and the engine. */
+/* Reads the convolution and the engine from the JSON that cuDNN gives of a plan. */
 #include "convolution.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static int list(const char *at, int64_t *values) {
     return at && *at == ']' ? count : 0;
 }
 
-/* The dimensions and strides of the tensor that the node names under key. */
+/* Reads the dimensions and strides of the tensor whose name the node has under `key`. */
 static bool tensor(struct convolution *c, const char *node, const char *key, int64_t *dimensions, int64_t *strides) {
     char name[40], entry[64];
     if (!word(node, key, name, sizeof name))

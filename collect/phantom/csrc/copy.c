@@ -1,6 +1,7 @@
-/* Copies and fills. A small copy is really done, since scripts read small values back, and touches only a few
- * pages. A large one is not. A host that reads a large range gets zeros, never what an earlier tensor left in the
- * memory: a stale value once made nonzero() request 123,456,789 rows. */
+/* Copies and fills. This library really does a small copy, since scripts read small values back, and a small copy
+ * touches few pages. It omits a large copy to the device. A host that reads a large range from the device gets zeros
+ * unless the values are known, never what an earlier tensor left in the memory: a stale value once made nonzero()
+ * request 123,456,789 rows. */
 #include "phantom.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 
 static __thread int64_t answer = -1;
 static int64_t reads;
-static int strict;                 /* only announced reads return what is in memory */
+static int strict;                 /* if set, only announced reads return what is in memory */
 static __thread int announced, announced_known;
 
 void phantom_strict_reads(void) { __atomic_store_n(&strict, 1, __ATOMIC_RELAXED); }
@@ -34,7 +35,7 @@ static bool answered(void *to, size_t bytes) {
     return true;
 }
 
-/* An omitted copy must not leave earlier values to be read later, piece by piece. */
+/* Zeroes the target of an omitted copy, so that later small reads do not find the values of an earlier tensor. */
 static void forget(void *to, size_t bytes) {
     char *first = (char *)(((uintptr_t)to + 4095) & ~(uintptr_t)4095),
          *end = (char *)(((uintptr_t)to + bytes) & ~(uintptr_t)4095);
@@ -109,7 +110,7 @@ PHANTOM_API cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void 
     return cudaSuccess;
 }
 
-/* Symbols have no memory of their own here: see cudaGetSymbolAddress. */
+/* Copies to symbols do nothing, since the phantom GPU keeps no contents for symbols: see cudaGetSymbolAddress. */
 PHANTOM_API cudaError_t cudaMemcpyToSymbol(void) {
     PHANTOM_USES_CUDA;
     return cudaSuccess;

@@ -50,7 +50,7 @@ PHANTOM_API int cublasLtMatrixLayoutCreate(void **layout) { return make(layout);
 
 PHANTOM_API int cublasLtMatrixLayoutDestroy(void *layout) { return drop(layout); }
 
-/* One algorithm is found for any multiplication; torch zeroes the result that is left unwritten. */
+/* Reports one algorithm for any multiplication and does not write it to `results`, which torch has set to zeros. */
 PHANTOM_API int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void *b, void *c, void *d,
                                                void *preference, int wanted, void *results, int *found) {
     (void)handle, (void)operation, (void)a, (void)b, (void)c, (void)d, (void)preference, (void)results;
@@ -66,7 +66,7 @@ PHANTOM_API size_t cublasLtGetVersion(void) {
     return version ? version() : 10 * (size_t)PHANTOM_CUDART_VERSION;
 }
 
-/* What these say of their arguments: nothing is wrong with them. */
+/* These functions report through *info that all their arguments are valid. */
 #define INFORMED(T)                                                                                              \
     PHANTOM_API int cublas##T##geqrfBatched(void *handle, int m, int n, void *a, int lda, void *tau, int *info,  \
                                             int batch) {                                                         \

@@ -1,11 +1,13 @@
 /* cuDNN's graph interface. The real library runs "deviceless" with the profile's properties (cuDNN 9.8 and later).
- * So its own heuristics choose engines and report their workspaces. Only execution does nothing. Descriptors that
- * would take a handle take a device property instead, as cuDNN documents for compiling without a device.
+ * So cuDNN's own heuristics choose engines and report their workspaces. Only the execution of a plan does nothing.
+ * Descriptors that would take a handle take a device property instead, as cuDNN documents for compiling without a
+ * device.
  *
  * Known differences to a device (docs/accuracy.md): Hopper's cluster kernels are planned for 18 multiprocessors,
  * whatever the property says (a larger target is refused with target_sm_count > hw.multiProcessorCount). Engines
- * that need a device to be built are left out; cuDNN itself names them (withheld.c). So workspaces are also looked
- * up in corrections.h. A handle would not help: the CUDA runtime in cuDNN's libraries needs NVIDIA's own driver. */
+ * that need a device to be built are left out; cuDNN itself names them (withheld.c). So the rules of corrections.h
+ * replace some of the workspaces. A cuDNN handle would not help: the CUDA runtime in cuDNN's libraries needs NVIDIA's
+ * own driver. */
 #include "corrections/corrections.h"
 #include "plans.h"
 
@@ -97,7 +99,7 @@ static void *property(void) {
     return device_property;
 }
 
-/* ---- what has to be known of a descriptor until it is destroyed */
+/* ---- what this library remembers of a descriptor until the descriptor is destroyed */
 
 struct known {
     struct known *next;
@@ -111,7 +113,7 @@ struct known {
 static struct known *all_known[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Where the descriptor is kept, or would be; callers hold the lock. */
+/* The link to the descriptor's entry, or the link where a new entry goes. Callers hold the lock. */
 static struct known **place(const void *descriptor) {
     struct known **k = &all_known[((uintptr_t)descriptor >> 4) % BUCKETS];
     while (*k && (*k)->descriptor != descriptor)

@@ -1,5 +1,6 @@
 /* cuDNN's older interface, as far as torch still uses it in training: tensor descriptors and the workspace of batch
- * normalisation. recurrent.c has recurrent networks. Calls in neither file are refused by name. */
+ * normalisation. recurrent.c has recurrent networks. This library refuses, by name, every call that neither file
+ * has. */
 #include "corrections/corrections.h"
 #include "tensor.h"
 
@@ -33,7 +34,7 @@ PHANTOM_API int cudnnSetTensorNdDescriptor(void *descriptor, int type, int dimen
     return SUCCESS;
 }
 
-/* cuDNN's own answer needs a device. */
+/* Answered by a correction or with 0, since cuDNN answers this question only on a device. */
 static size_t workspace(bool backward, int mode, const struct tensor *x) {
     struct phantom_question question = {
         .topic = PHANTOM_NORM, .mode = mode, .backward = backward, .elements = x->elements, .channels = x->channels};

@@ -1,4 +1,4 @@
-/* CUPTI: the real one would look for a device below this library. Kineto then records CPU events only. */
+/* Replaces CUPTI, since the real CUPTI would look for a real device. With this one Kineto records CPU events only. */
 #include "phantom.h"
 
 PHANTOM_API int cuptiGetVersion(unsigned *version) {

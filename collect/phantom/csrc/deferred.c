@@ -2,12 +2,13 @@
  * host and copied to a device that keeps nothing.
  *
  * A deferred range has no pages and no access. The processor stops the first thread that reads or writes it. The
- * contents are then made elsewhere, by the recipe that Python keeps (pysrc/phantom_init.py), and moved into place
- * at once, so no other thread sees half of them. So it does not matter how a tensor's memory is reached: by
- * operators, numpy, pickle or a C extension. To leave out the values and warn of reads, every such way would have
- * to be known; watching operators alone would miss the others.
+ * contents are then made elsewhere, by the recipe that Python keeps (pysrc/phantom_init.py), and moved into place at
+ * once, so no other thread sees half of them. So it does not matter how a program reaches a tensor's memory: by
+ * operators, numpy, pickle or a C extension. A library that leaves out the values and warns of reads would have to know
+ * every such way.
  *
- * For this, large blocks of torch's CPU allocator have pages of their own. */
+ * Large blocks of torch's CPU allocator have pages of their own here, since access can only be taken from whole
+ * pages. */
 #include "phantom.h"
 #include "deferred.h"
 
@@ -29,11 +30,11 @@
 struct block {
     struct block *next;
     char *from;
-    size_t bytes;    /* of its pages */
-    size_t asked;    /* of them, by whoever allocated it */
-    size_t deferred; /* bytes of them without access: 0, or all */
-    uint64_t id;     /* of its recipe */
-    bool making;     /* by the first thread that came */
+    size_t bytes;    /* of the block's pages */
+    size_t asked;    /* bytes that the caller of posix_memalign requested */
+    size_t deferred; /* bytes without access: 0, or all of the block's pages */
+    uint64_t id;     /* of the recipe of the deferred values */
+    bool making;     /* the first thread that needed the values is making them */
 };
 
 static struct block *blocks[BUCKETS];
@@ -41,12 +42,12 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static size_t deferred_blocks;
 static uint64_t deferrals;
 static uint64_t moved; /* how often values were moved into their place */
-/* Blocks whose recipes are no longer needed, until Python asks for them. It is a list, since nothing may be
- * allocated under the lock: malloc's replacements take it too. */
+/* Blocks whose recipes are no longer needed, kept until Python fetches their ids. They form a list, since nothing may
+ * be allocated under the lock: this file's free() and posix_memalign() take the lock too. */
 static struct block *dropped;
 static void (*maker)(uint64_t id);
 
-/* Those being made, each on the stack of the thread that makes it. */
+/* A job is one deferred range whose values are being made. It lies on the stack of the thread that makes them. */
 struct job {
     struct job *next;
     uint64_t id;
@@ -54,7 +55,7 @@ struct job {
 
 static struct job *jobs;
 
-/* Holds back the signals that come from outside; what a thread itself does wrong stays its own. */
+/* Holds back the signals that come from outside. Signals for a thread's own faults still reach that thread. */
 static void hold_signals(sigset_t *before) {
     sigset_t asynchronous;
     sigfillset(&asynchronous);
@@ -65,8 +66,9 @@ static void hold_signals(sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, &asynchronous, before);
 }
 
-/* A handler may write while its own thread holds the lock for changes. It then neither gets the lock nor waits for
- * it. Two readers do not disturb each other. */
+/* A signal handler may write to memory that this file manages, and so need the lock. If its own thread held the lock
+ * for changes, the handler would wait for ever. So signals are held back meanwhile. Two readers do not disturb each
+ * other. */
 static void lock_to_change(sigset_t *before) {
     hold_signals(before);
     pthread_rwlock_wrlock(&lock);
@@ -130,7 +132,7 @@ PHANTOM_API int posix_memalign(void **to, size_t alignment, size_t bytes) {
     if (!b)
         return ENOMEM;
     size_t size = rounded(bytes);
-    /* What is deferred takes no memory, and torch asks for all of a model's. */
+    /* MAP_NORESERVE: torch requests the memory of all weights of a model, and deferred weights take none. */
     void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) {
         free(b);
@@ -147,7 +149,7 @@ PHANTOM_API int posix_memalign(void **to, size_t alignment, size_t bytes) {
 }
 
 static bool release(void *address) {
-    /* Nearly nothing else begins a page: malloc's own large blocks have a header there. */
+    /* Hardly any other allocation begins at a page: a large block of malloc has a header there. */
     if ((uintptr_t)address % PAGE || !address)
         return false;
     struct block *found = NULL;
@@ -164,7 +166,7 @@ static bool release(void *address) {
     if (found && found->deferred) {
         settle(found);
         drop(found);
-        found = NULL; /* Python's */
+        found = NULL; /* Python fetches it later */
     }
     unlock_changed(&signals);
     if (!bytes)
@@ -176,12 +178,12 @@ static bool release(void *address) {
 
 PHANTOM_API void free(void *address) {
     static void (*real)(void *);
-    /* dlsym may free; the compiler takes it to be one that calls nothing of ours. */
+    /* dlsym may call free. `looking` is volatile because the compiler assumes that dlsym calls nothing in this file. */
     static __thread volatile bool looking;
     if (release(address))
         return;
     if (!real) {
-        if (looking) /* a few bytes of the loader's own */
+        if (looking) /* the loader frees a few bytes, which are leaked */
             return;
         looking = true;
         real = (void (*)(void *))dlsym(RTLD_NEXT, "free");
@@ -213,7 +215,7 @@ PHANTOM_API void *realloc(void *address, size_t bytes) {
     return moved;
 }
 
-static sigset_t signals_of_fork; /* of the thread that has the lock */
+static sigset_t signals_of_fork; /* the signal mask of the thread that holds the lock */
 
 static void before_fork(void) {
     sigset_t before;
@@ -226,26 +228,28 @@ static void after_fork(void) {
     unlock_changed(&before);
 }
 
-/* glibc's lock knows its writer by a number that the child's thread does not have. */
+/* Makes the lock new in a forked child. glibc's lock identifies its writer by a thread id, and the child's thread has
+ * another one. */
 static void in_child(void) {
     lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
-    jobs = NULL; /* of threads that are not here */
+    jobs = NULL; /* the threads that made them exist only in the parent */
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct block *b = blocks[i]; b; b = b->next)
             b->making = false;
     pthread_sigmask(SIG_SETMASK, &signals_of_fork, NULL);
 }
 
-/* Runs when the library is loaded. Fork handlers that are registered later run outside of the lock, before it is
- * taken and after it is released, since they may free memory. Also, blocks exist before anything is deferred. */
+/* Runs when the library is loaded. Fork handlers that are registered later run before this lock is taken and after it
+ * is released. They may free memory, which takes the lock. Registration cannot wait for the first deferred range, since
+ * blocks exist before that. */
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
 
 /* ---- making
  *
- * The recipes are Python's, and a separate thread runs each. The stopped thread may be inside an operator, a
- * dispatch mode or a graph's capture, and in the main thread Python would run signal handlers, which may raise
- * where nothing can be raised. The stopped thread waits without the interpreter's lock: the thread that holds that
- * lock may be at a barrier until the waiting thread has done its share of an operator. */
+ * A recipe is a Python function, and a separate thread runs it. The thread that the processor stopped cannot: it may be
+ * inside an operator, a dispatch mode or a graph's capture, and in the main thread Python would run signal handlers,
+ * which may raise where nothing can be raised. The stopped thread waits without the interpreter's lock: the thread that
+ * holds that lock may be at a barrier until the waiting thread has done its share of an operator. */
 
 static struct {
     int (*holds)(void);
@@ -289,8 +293,8 @@ static bool pending(uint64_t id) {
     return j != NULL;
 }
 
-/* Until the maker has returned, not only until the values are there: it still needs the interpreter's lock then. A
- * thread that took that lock to a barrier would wait there for the maker. */
+/* Waits until the thread that makes the values has ended, not only until they are there: until its end that thread
+ * still needs the interpreter's lock. A thread that held this lock at a barrier would keep it from ending. */
 static void wait_for(uint64_t id) {
     void *state = give_python();
     while (pending(id))
@@ -306,7 +310,8 @@ static void *make_one(void *id) {
 static void make_apart(uint64_t id) {
     sigset_t before;
     pthread_t thread;
-    /* An interpreter that goes away lets no other thread in. */
+    /* While the interpreter shuts down no other thread can enter it, so the stopped thread then makes the values
+     * itself. */
     bool apart = !python.ends || !python.ends();
     if (apart) {
         hold_signals(&before);
@@ -365,7 +370,7 @@ static void pass_on(int signal, siginfo_t *info, void *context) {
     } else {
         struct sigaction fatal = {.sa_handler = SIG_DFL};
         real_sigaction(signal, &fatal, NULL);
-        if (info->si_code <= 0) /* sent: it would not come again by itself */
+        if (info->si_code <= 0) /* another process or thread sent it, so returning would not raise it again */
             raise(signal);
     }
 }
@@ -374,7 +379,7 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
     int error = errno;
     uint64_t id = 0;
     bool ours = false;
-    /* Where this thread was last stopped though nothing was deferred there. */
+    /* The address of this thread's previous fault, and how often values had been moved by then. */
     static __thread const void *last;
     static __thread uint64_t moved_then;
     if (info->si_code == SEGV_ACCERR) {
@@ -382,11 +387,12 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
         struct block *b = deferred_over(info->si_addr, 1);
         if (b)
             id = b->id;
-        else /* another thread was first */
+        else /* another thread may have made the values meanwhile */
             for (unsigned i = 0; i < BUCKETS && !ours; i++)
                 for (b = blocks[i]; b && !ours; b = b->next)
                     ours = (char *)info->si_addr >= b->from && (char *)info->si_addr < b->from + b->bytes;
-        /* Stopped there again, and nothing was made between: whoever took the access away is another. */
+        /* If the thread stops at the same address again and no values were made in between, other code took the access
+         * away. */
         if (ours && last == info->si_addr && moved_then == moved)
             ours = false;
         last = info->si_addr;
@@ -427,7 +433,8 @@ PHANTOM_API void (*signal(int number, void (*handler)(int)))(int) {
     return sigaction(number, &to, &from) ? SIG_ERR : from.sa_handler;
 }
 
-/* A thread that holds SIGSEGV back would be ended by the first deferred page it reads. */
+/* Keeps SIGSEGV out of the masks that a thread sets: the kernel ends a process whose thread faults while it blocks
+ * SIGSEGV, and a read of a deferred page is such a fault. */
 #define MASK_DOOR(NAME)                                                                                  \
     PHANTOM_API int NAME(int how, const sigset_t *to, sigset_t *from) {                                  \
         static int (*real)(int, const sigset_t *, sigset_t *);                                           \
@@ -452,16 +459,17 @@ static void install_handler(int flags, struct sigaction *before) {
     real_sigaction(SIGSEGV, &ours, before);
 }
 
-/* From here on the thread that is stopped may have to make the values itself, and a stack for signals has no room for
- * that. */
+/* Python calls this when it begins to exit. From then on a stopped thread may have to make the values itself, and a
+ * stack for signal handlers has no room for that. */
 PHANTOM_API void phantom_defer_at_exit(void) { install_handler(0, NULL); }
 
 PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
     find_sigaction();
     find_python();
-    /* A stack overflow leaves no room for a handler. Handlers that report it have a stack of their own. */
+    /* SA_ONSTACK: a stack overflow leaves no room for a handler on the thread's stack, so handlers that report one have
+     * a stack of their own. */
     install_handler(SA_ONSTACK, &others);
-    /* The parent process may have blocked it. From here on nothing can. */
+    /* The parent process may have blocked SIGSEGV. From here on pthread_sigmask and sigprocmask cannot block it. */
     sigset_t faults;
     sigemptyset(&faults);
     sigaddset(&faults, SIGSEGV);
@@ -474,13 +482,13 @@ PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
 PHANTOM_API bool phantom_defer(void *address, size_t bytes, uint64_t id) {
     sigset_t signals;
     bool done = false;
-    struct block *before = malloc(sizeof *before); /* for the recipe that it may have */
+    struct block *before = malloc(sizeof *before); /* takes the recipe that the block may already have */
     if (!before)
         return false;
     lock_to_change(&signals);
     struct block *b = block_at(address);
-    /* The whole block; the rest of its last page belongs to no tensor. A storage that begins at the same place may
-     * be smaller, and the memory behind it then belongs to another. */
+    /* Only a whole block can be deferred; the rest of its last page belongs to no tensor. A storage that begins at the
+     * block's address may be smaller than the block, and the memory behind it may belong to another storage. */
     if (b && maker && bytes == b->asked &&
         mmap(b->from, rounded(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) !=
             MAP_FAILED) {
@@ -517,7 +525,7 @@ PHANTOM_API uint64_t phantom_deferred(void *address) {
     return id;
 }
 
-/* How often something was deferred, and made after all. */
+/* Gives how often values were deferred, and how often deferred values were made after all. */
 PHANTOM_API void phantom_deferred_counts(uint64_t counts[2]) {
     pthread_rwlock_rdlock(&lock);
     counts[0] = deferrals;
@@ -536,10 +544,10 @@ PHANTOM_API void phantom_deferred_made(uint64_t id, void *pages, size_t bytes) {
     lock_to_change(&signals);
     struct block *b = with_id(id);
     if (b) {
-        /* In one step: threads that are stopped find all of it. */
+        /* mremap moves all pages in one step, so stopped threads find all of the values. */
         if (mremap(pages, rounded(bytes), b->deferred, MREMAP_MAYMOVE | MREMAP_FIXED, b->from) == MAP_FAILED) {
             int error = errno;
-            unlock_changed(&signals); /* who writes takes the lock, too */
+            unlock_changed(&signals); /* writing the message may take the lock */
             fprintf(stderr, "phantom: cannot move the values of a host tensor into its memory: %s%s\n",
                     strerror(error), error == ENOMEM ? " (a limit on mappings: vm.max_map_count?)" : "");
             abort();
@@ -547,12 +555,13 @@ PHANTOM_API void phantom_deferred_made(uint64_t id, void *pages, size_t bytes) {
         moved++;
         settle(b);
     } else {
-        munmap(pages, rounded(bytes)); /* freed, or given another recipe, meanwhile */
+        munmap(pages, rounded(bytes)); /* the block was freed meanwhile, or has another recipe */
     }
     unlock_changed(&signals);
 }
 
-/* The recipes of tensors that were freed or overwritten. The maker of a new tensor knows its recipe already. */
+/* Writes the ids of the recipes that are no longer needed, since their tensors were freed or overwritten, to `to`, and
+ * returns their number. */
 PHANTOM_API size_t phantom_deferred_dropped(uint64_t *to, size_t room) {
     sigset_t signals;
     size_t n = 0;

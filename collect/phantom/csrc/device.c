@@ -48,7 +48,8 @@ PHANTOM_API cudaError_t cudaRuntimeGetVersion(int *version) {
     return cudaSuccess;
 }
 
-/* A driver older than the user's runtime would make torch refuse the device; what they run on will have a newer one. */
+/* Reports at least the version of the user's CUDA runtime: torch refuses a device whose driver is older, and the real
+ * device must have a driver that is new enough. */
 PHANTOM_API cudaError_t cudaDriverGetVersion(int *version) {
     int profile = (int)phantom_profile()->driver_version;
     *version = profile > PHANTOM_CUDART_VERSION ? profile : PHANTOM_CUDART_VERSION;
@@ -122,7 +123,7 @@ PHANTOM_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int de
     p->asyncEngineCount = (int)profile->async_engines;
     p->ECCEnabled = (int)profile->ecc;
     p->clusterLaunch = profile->compute_major >= 9;
-    /* True of every device since Volta that torch still supports. */
+    /* These properties are the same for all devices since Volta that torch supports. */
     p->canMapHostMemory = 1;
     p->concurrentKernels = 1;
     p->unifiedAddressing = 1;
@@ -144,7 +145,7 @@ PHANTOM_API cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *p, int
     return cudaGetDeviceProperties(p, device);
 }
 
-/* Numbers are the same in the runtime and in the driver, which has a few that the runtime lacks. */
+/* An attribute has the same number in the runtime and in the driver. These are attributes that only the driver has. */
 enum driver_attribute {
     VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102,
     HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,

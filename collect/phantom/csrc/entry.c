@@ -1,5 +1,5 @@
-/* Driver entry points asked of the runtime: from the stub libcuda.so.1 beside this library, which siblings.c has
- * opened. */
+/* Answers when a program asks the runtime for a driver function: with the function of the stub libcuda.so.1, which
+ * siblings.c has opened. */
 #include "phantom.h"
 
 #include <dlfcn.h>

@@ -52,7 +52,8 @@ static int device_named(const char *entry, size_t length) {
     return end != entry && index >= 0 && index < settings.physical ? (int)index : -1;
 }
 
-/* As the driver does: entries up to the first that names no device; a device named twice leaves none. */
+/* Reads the list as the driver does: it takes the entries before the first that names no device. If the list names a
+ * device twice, no device is visible. */
 static void read_visible(const char *list) {
     if (!list) {
         for (int d = 0; d < settings.physical; d++)
@@ -93,7 +94,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT, visible_once = PTHREAD_ONCE_INIT
 
 static void ready(void) { pthread_once(&once, read_settings); }
 
-/* Apart from the rest: scripts set CUDA_VISIBLE_DEVICES after importing torch, before they ask for a device. */
+/* Reads CUDA_VISIBLE_DEVICES later than the other variables: scripts set it after importing torch, before they ask for
+ * a device. */
 static void read_visible_devices(void) {
     ready();
     read_visible(getenv("CUDA_VISIBLE_DEVICES"));
@@ -126,8 +128,8 @@ uint64_t phantom_total_bytes(void) {
     return settings.memory ? settings.memory : (uint64_t)phantom_profile()->total_memory_bytes;
 }
 
-/* A size that the user gives is taken as what the program can have: how large a context is on that device is not
- * known. */
+/* If the user gives a memory size, the program can have all of it: how much a context would take on such a device is
+ * unknown. */
 uint64_t phantom_usable_bytes(void) {
     ready();
     if (settings.memory)

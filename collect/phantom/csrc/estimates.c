@@ -14,7 +14,7 @@ static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- cuFFT */
 
-/* A transform is out of place, step by step: one copy of the data. cudaDataType of complex numbers: C_32F is 4, C_64F
+/* The workspace of a transform is estimated as one copy of the data. cudaDataType of complex numbers: C_32F is 4, C_64F
  * is 5, C_16F is 6. */
 PHANTOM_API int cufftXtMakePlanMany(int plan, int rank, const long long *n, const long long *embedded,
                                     long long stride, long long distance, int input, const long long *out_embedded,
@@ -38,10 +38,10 @@ static void note_solver(void) {
                  "use another size");
 }
 
-/* For a blocked factorisation: so many columns of the matrix, and a block. */
+/* The estimate for a blocked factorisation: BLOCK columns of the matrix, and one block. */
 static int64_t blocked(int64_t m, int64_t n) { return larger(LEAST, BLOCK * larger(m, n) + BLOCK * BLOCK); }
 
-/* For eigenvalues and singular values: the matrix twice over, and blocks. */
+/* The estimate for eigenvalues and singular values: two square matrices of the smaller side, and blocks. */
 static int64_t spectral(int64_t m, int64_t n) { return 2 * smaller(m, n) * smaller(m, n) + blocked(m, n); }
 
 static int told(int *elements, int64_t count) {
@@ -138,7 +138,7 @@ SYMMETRIC(Dsy)
 SYMMETRIC(Che)
 SYMMETRIC(Zhe)
 
-/* The functions that take any type, by cudaDataType: their workspaces are in bytes. */
+/* For functions that take any type, given as a cudaDataType, and so report their workspaces in bytes. */
 static int told_bytes(size_t *device, size_t *host, int64_t elements, int type) {
     note_solver();
     *device = (size_t)elements * (type == 5 ? 16 : type == 1 || type == 4 ? 8 : 4);

@@ -1,9 +1,9 @@
-/* Works around a race in torch at the end of a process, which is likely on a device that takes no time. backward()
- * has returned and the script ends. The autograd engine's thread still drops the graph's Python objects, and asks
- * for the interpreter's lock while the interpreter is shutting down. CPython before 3.14 ends such a thread with
- * pthread_exit. Its unwinding meets a noexcept function of torch, and the process dies with "terminate called
- * without an active exception", after the work is done. From 3.14 on CPython lets the thread wait for the process
- * to end. This does the same for older versions. */
+/* Works around a race in torch at the end of a process, which is likely on a device that takes no time. After
+ * backward() has returned, the script ends while the autograd engine's thread still drops the graph's Python objects.
+ * That thread asks for the interpreter's lock while the interpreter is shutting down. CPython before 3.14 ends such a
+ * thread with pthread_exit. The unwinding of the thread's stack meets a noexcept function of torch, and the process
+ * dies with "terminate called without an active exception", after the work is done. From 3.14 on CPython lets the
+ * thread wait for the process to end. This file makes the thread wait in older versions, too. */
 #include "phantom.h"
 
 #include <dlfcn.h>

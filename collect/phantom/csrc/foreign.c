@@ -1,6 +1,6 @@
-/* Tells whose kernels are launched. Kernels of torch and of NVIDIA's libraries are the purpose of this library. An
- * extension's kernels also run as no-ops, but their effects are unknown. So the extension is named, and what it may
- * have written is reported. */
+/* Finds the library that launches a kernel. Kernels of torch and of NVIDIA's libraries are the purpose of the phantom
+ * GPU. An extension's kernels also run as no-ops, but their effects are unknown. So a note names the extension, and
+ * written.c reports what its kernels may have written. */
 #include "phantom.h"
 
 #include <link.h>
@@ -10,10 +10,10 @@
 
 struct module {
     uintptr_t first, end;
-    bool unknown; /* what its kernels write the dispatcher of torch does not show */
+    bool unknown; /* torch's dispatcher does not show what the kernels of this module write */
 };
 
-/* Modules that were looked at. */
+/* The modules for which this file has already decided whether their kernels are known. */
 static struct module seen[64];
 static int seen_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,7 +39,7 @@ static bool is_expected(const char *path) {
 
 /* Small libraries that Triton compiles launch its kernels. Python packages launch theirs through ctypes. */
 static void name_launcher(const char *path) {
-    /* Kernels that torch.compile generates: another part reports that it was used. */
+    /* torch.compile generated these kernels. Another part of dpsight reports the use of torch.compile. */
     if (strstr(path, "/torchinductor"))
         return;
     const char *name = strrchr(path, '/');

@@ -1,7 +1,8 @@
 /* CUDA graphs. Capturing runs the script once as usual, with the allocator told about the capture. A replay does
  * nothing. torch sees the state of each stream (stream.c), and the nodes: it warns about a graph without any, and
  * its allocator may look at their order (graph_capture_record_stream_reuse). Each kernel and each copy is a node.
- * Launches by libraries are not, since their streams are unknown; it is only noted that there were some. */
+ * A library's launch is no node, since its stream is unknown; the graph only notes that libraries launched
+ * something. */
 #include "phantom.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ PHANTOM_API cudaError_t cudaStreamIsCapturing(void *stream, int *status) {
     return cudaSuccess;
 }
 
-/* The edges have nothing to say. CUDA 13 took over the arguments of CUDA 12's _v3 for the plain name. */
+/* The phantom GPU sets `edges` to NULL. In CUDA 13 the function without a suffix has the arguments of CUDA 12's _v3. */
 PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v3(void *stream, int *status, unsigned long long *id, void **graph,
                                                     void **nodes, void **edges, size_t *count) {
     PHANTOM_USES_CUDA;
@@ -73,7 +74,7 @@ PHANTOM_API cudaError_t cudaStreamGetCaptureInfo(void *stream, int *status, unsi
 }
 #endif
 
-/* As many as fit, or their number if there is no room given. */
+/* Writes as many nodes as fit, or only their number if `to` is NULL. */
 static cudaError_t give_nodes(struct phantom_node **to, size_t *count, struct phantom_node *const *nodes, size_t have) {
     if (!to) {
         *count = have;
@@ -156,7 +157,7 @@ PHANTOM_API cudaError_t cudaGraphDestroy(struct phantom_graph *graph) {
     return cudaSuccess;
 }
 
-/* Host functions run when they are submitted, since all work before them is done. */
+/* A host function runs as soon as it is submitted, since all work submitted before it is done. */
 PHANTOM_API cudaError_t cudaStreamAddCallback(void *stream, void (*callback)(void *, cudaError_t, void *), void *data,
                                               unsigned flags) {
     PHANTOM_USES_CUDA;

@@ -1,4 +1,5 @@
-/* Page-locked host memory: ordinary memory that is remembered, since torch asks which pointers are pinned. */
+/* Page-locked host memory is ordinary memory here. Its addresses are remembered, since torch asks which pointers are
+ * pinned. */
 #include "phantom.h"
 
 #include <pthread.h>

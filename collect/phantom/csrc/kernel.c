@@ -19,8 +19,8 @@ PHANTOM_API void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
 
 PHANTOM_API void __cudaUnregisterFatBinary(void **handle) { (void)handle; }
 
-/* The names of kernels, by the stub that launches each: half a million bytes a hundred thousand kernels, read for a few
- * of them. */
+/* The name of each kernel, by the stub that launches it. Names are read only until the driver has taken memory for all
+ * uses (ALL_USES). */
 static struct named {
     const void *stub;
     const char *name;
@@ -61,12 +61,12 @@ PHANTOM_API char __cudaInitModule(void **handle) {
     return 1;
 }
 
-/* The driver loads a kernel's code at its first launch and takes memory for it (blocks.c). The rest depends on the
- * kernel. Some 40 short programs were tried on an H200 (torch 2.11). Kernels for random numbers, softmax and
- * sorting never freed local memory, and all others did. Kernels that reduce or gather took more for code. Kernels
- * of cuDNN and cuBLAS do none of this, and are not launched here. */
+/* At a device's first kernel the driver takes memory for code (corrections/driver_code.c). The rest depends on the
+ * kernel. Some 40 short programs were tried on an H200 (torch 2.11). Kernels for random numbers, softmax and sorting
+ * never freed local memory, and all others did. Kernels that reduce or gather took more for code. Kernels of cuDNN and
+ * cuBLAS do none of this, and are not launched here. */
 static struct {
-    int used; /* a bit for each use that was made */
+    int used; /* one bit for each phantom_use that has occurred */
 } devices[PHANTOM_MAX_DEVICES];
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 enum { ALL_USES = 1 << PHANTOM_FIRST_KERNEL | 1 << PHANTOM_LOCAL_MEMORY_FREED | 1 << PHANTOM_MORE_CODE };
@@ -103,8 +103,8 @@ void phantom_launched(const void *kernel) {
     pthread_mutex_unlock(&loading);
 }
 
-/* torch.cuda._sleep's kernel takes the time that its argument says, in cycles of the device's clock. Known by the
- * function that launches it, whose code is a few hundred bytes. */
+/* torch.cuda._sleep's kernel takes the time that its argument says, in cycles of the device's clock. It is recognised
+ * by its caller: the code of at::cuda::sleep, which is less than 512 bytes long. */
 static bool from_sleep(const void *caller) {
     static const char *start;
     static int looked;
@@ -116,7 +116,7 @@ static bool from_sleep(const void *caller) {
     return start && (const char *)caller > start && (const char *)caller < start + 512;
 }
 
-/* What a kernel's stub asks back. */
+/* The configuration of a launch, which the kernel's stub fetches by __cudaPopCallConfiguration. */
 static __thread struct {
     dim3 blocks, threads;
     size_t shared;
@@ -139,7 +139,8 @@ static cudaError_t launched_with(const void *kernel, const void *caller, void **
     return cudaSuccess;
 }
 
-/* What nvcc makes of f<<<...>>>() calls the kernel's stub only if this returns 0; the stub gives its arguments away. */
+/* Code that nvcc generates for f<<<...>>>() calls the kernel's stub only if this function returns 0. The stub then
+ * passes the kernel's arguments to __cudaLaunchKernel. */
 PHANTOM_API unsigned __cudaPushCallConfiguration(dim3 blocks, dim3 threads, size_t shared, void *stream) {
     const void *caller = __builtin_return_address(0);
     pushed.sleeps = from_sleep(caller);
@@ -204,7 +205,8 @@ PHANTOM_API cudaError_t cudaFuncSetAttribute(void) {
     return cudaSuccess;
 }
 
-/* Limited by threads, blocks and shared memory, as the occupancy calculator does it without registers. */
+/* The blocks that fit on a multiprocessor by threads, blocks and shared memory, as NVIDIA's occupancy calculator counts
+ * them. Registers are left out. */
 PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function,
                                                                                int threads, size_t shared,
                                                                                unsigned flags) {

@@ -24,18 +24,19 @@ static struct {
     long (*to_long)(object *);
 } python;
 
-/* The agent's functions. They live longer than they are called. */
+/* The agent's functions. They are borrowed references: the agent keeps the functions alive until it has ended the
+ * reports. */
 static object *reached, *left, *resumed, *is_own;
 static int on;
 
-/* Places by their hashes: code, with a line or with 0 for all of them. */
+/* A place is a line of a code object, or with line 0 the whole code object. Places lie in a hash table. */
 struct place {
     object *code;
     int line;
     int value;
 };
 
-/* OWN_PAUSES: the code of a generator or a coroutine, which may go on in the middle of a line. */
+/* OWN_PAUSES marks the user's own generators and coroutines, which may resume in the middle of a line. */
 enum { OWN = 1, OWN_PAUSES = 2, FOREIGN = 3, PASSED_OVER = 4, SIZE = 1 << 14 };
 
 enum { CO_GENERATOR = 0x20, CO_COROUTINE = 0x80, CO_ASYNC_GENERATOR = 0x200 }; /* Python's, in co_flags */
@@ -53,7 +54,7 @@ static struct place *find(object *code, int line) {
 }
 
 static void note(object *code, int line, int value) {
-    if (used > SIZE / 2) { /* all are asked for again */
+    if (used > SIZE / 2) { /* forgets all places, so the agent is asked about each again */
         memset(places, 0, sizeof places);
         used = 0;
     }
@@ -71,7 +72,7 @@ static int pauses(object *code) {
     return (set & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
 }
 
-/* OWN, OWN_PAUSES or FOREIGN; -1 where Python has an error. */
+/* Returns OWN, OWN_PAUSES or FOREIGN for a code object, or -1 if the agent's function raised. */
 static int whose(object *code) {
     int known = find(code, 0)->value;
     if (known)
@@ -125,14 +126,15 @@ static int trace(object *self, object *frame, int what, object *argument) {
             result = reach(code, python.line_of(frame));
         else if (what == RETURN)
             result = tell(left, code);
-        else if (who == OWN_PAUSES) /* begins, and then its first line follows, or goes on, and then none may */
+        else if (who == OWN_PAUSES) /* at a begin a LINE event follows; at a resume none may */
             result = tell(resumed, code);
     }
     python.forget(code);
     return result;
 }
 
-/* From here on this thread's lines are reported. Called with Python's lock, as are all functions below. */
+/* From this call on the lines that this thread reaches are reported. The caller holds Python's lock, as for all
+ * functions below. */
 PHANTOM_API void phantom_lines_follow(object *line_reached, object *function_left, object *function_resumed,
                                       object *code_is_own) {
     if (on) { /* this thread, or the script, may have set another tracer */
@@ -158,7 +160,8 @@ PHANTOM_API void phantom_lines_follow(object *line_reached, object *function_lef
     python.set_trace(trace, NULL);
 }
 
-/* Ends the reports. mine: this thread's tracer is the one above; otherwise only its answers end. */
+/* Ends the reports. If `mine`, trace() is this thread's tracer and is removed. Otherwise this thread's tracer stays as
+ * it is. In any case trace() reports nothing more. */
 PHANTOM_API void phantom_lines_rest(int mine) {
     int was = on;
     on = 0;
@@ -166,7 +169,7 @@ PHANTOM_API void phantom_lines_rest(int mine) {
         python.set_trace(NULL, NULL);
 }
 
-/* Reports lines again that were skipped. */
+/* Lines that were passed over are reported again from now on. */
 PHANTOM_API void phantom_lines_look_again(void) {
     for (unsigned i = 0; i < SIZE; i++)
         if (places[i].value == PASSED_OVER)

@@ -1,4 +1,4 @@
-/* cudaMalloc and its kin: addresses from the arena, counted against the device's memory. */
+/* cudaMalloc and related functions take addresses from the arena and count their bytes against the device's memory. */
 #include "phantom.h"
 
 #define __CUDA_INTERNAL_SKIP_CPP_HEADERS__
@@ -12,7 +12,7 @@ PHANTOM_API cudaError_t cudaMalloc(void **address, size_t bytes) {
         return cudaErrorNoDevice;
     if (!bytes)
         return cudaSuccess;
-    /* The driver hands out memory in 2 MiB pages; small requests share one, which is what torch never asks for. */
+    /* The driver hands out memory in pages of 2 MiB. Requests below 1 MiB share a page; torch makes none so small. */
     uint64_t granule = bytes < (1u << 20) ? 512 : 2u << 20;
     if (bytes > UINT64_MAX / 2)
         return cudaErrorMemoryAllocation;
@@ -83,8 +83,8 @@ PHANTOM_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a
     return cudaSuccess;
 }
 
-/* A device global of a kernel library: it takes no memory of its own (it is part of the context), but has an
- * address. */
+/* Gives a global variable of device code an address. The variable takes no memory of its own, since it is part of the
+ * context. */
 PHANTOM_API cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
     PHANTOM_USES_CUDA;
     (void)symbol;

@@ -1,6 +1,6 @@
-/* Advances the state of torch's CPU generator as if so many values had been drawn. A Mersenne Twister updates its
- * 624 words a few times a nanosecond, while making the numbers costs a hundred times as much. Jumping ahead by
- * polynomials would take the same time for any count, but for seven billion weights it would save only a second. */
+/* Advances the state of torch's CPU generator as if so many values had been drawn. This code updates several of a
+ * Mersenne Twister's 624 words in a nanosecond, while making the numbers costs a hundred times as much. Jumping ahead
+ * by polynomials would take the same time for any count, but for seven billion weights it would save only a second. */
 #include "phantom.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 #define WORDS 624
 #define LAG 397
 
-/* What Generator.get_state() returns: the structure of torch 0.4, and what was appended to it later. Since then
- * each word has taken 64 bits. */
+/* The layout of the state that Generator.get_state() returns: the structure of torch 0.4, in which each word takes 64
+ * bits, and what later versions appended. */
 struct state {
     uint64_t seed;
     int32_t left, seeded;
@@ -25,7 +25,8 @@ static inline uint32_t twist(uint32_t u, uint32_t v) {
     return ((u & 0x80000000u) | (v & 0x7fffffffu)) >> 1 ^ (-(v & 1) & 0x9908b0dfu);
 }
 
-/* In runs whose words do not depend on each other, so that they are done eight at a time. */
+/* Renews all words `times` times. Each loop covers words that do not depend on each other, so that the compiler can do
+ * eight at a time. */
 __attribute__((optimize("O3", "tree-vectorize"), target_clones("avx2", "default"))) static void
 turn(uint32_t *restrict w, uint64_t times) {
     while (times--) {
@@ -48,7 +49,7 @@ PHANTOM_API bool phantom_advance(void *bytes, size_t size, uint64_t draws) {
         return false;
     if (!draws)
         return true;
-    /* `left` words are drawn without a turn. The last of them turns first. */
+    /* The next left - 1 draws need no turn of the words. The draw after them turns the words first. */
     if (draws < (uint64_t)s->left) {
         s->left -= (int32_t)draws;
         s->next += draws;

@@ -1,6 +1,6 @@
-/* NCCL: every peer is a copy of this rank, in another process or on another device of this one. Only small buffers
- * are really filled, since programs read those back (flags, counts, hashes). The buffers that NCCL itself takes on
- * a device are not modelled. */
+/* NCCL: every peer is assumed to be a copy of this rank, in another process or on another device of this process. Only
+ * small buffers are really filled, since programs read such buffers back (flags, counts, hashes). The buffers that NCCL
+ * itself takes on a device are not modelled. */
 #include "phantom.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ struct comm {
     int ranks, rank;
 };
 
-/* 128 bytes, handed over by value as in NCCL's interface. */
+/* NCCL's ncclUniqueId: 128 bytes, passed by value. */
 struct unique_id {
     char bytes[128];
 };
@@ -88,8 +88,8 @@ PHANTOM_API int ncclCommShrink(void *comm, int *excluded, int count, void **made
     return make(made, ranks, rank - before);
 }
 
-/* Which ranks have this color is known only to the peers. All of them is the upper bound, and torch only asks for a
- * count. */
+/* Only the peers know which ranks have this color. The new communicator has all ranks of the old one, which is an upper
+ * bound; torch asks only for their number. */
 PHANTOM_API int ncclCommSplit(void *comm, int color, int key, void **made, void *config) {
     (void)color, (void)key, (void)config;
     return make(made, ((struct comm *)comm)->ranks, ((struct comm *)comm)->rank);
@@ -120,7 +120,8 @@ PHANTOM_API int ncclCommUserRank(void *comm, int *rank) {
     return 0;
 }
 
-/* What these make is handed back to NCCL alone, and left unset would be an address by chance. */
+/* Registration makes nothing. The handle is set to NULL, since otherwise it would be an address by chance; the caller
+ * only gives it back to NCCL. */
 PHANTOM_API int ncclCommRegister(void *comm, void *buffer, size_t bytes, void **handle) {
     (void)comm, (void)buffer, (void)bytes;
     *handle = NULL;
@@ -159,7 +160,8 @@ PHANTOM_API int ncclAllGather(const void *from, void *to, size_t count, int type
     return 0;
 }
 
-/* Number of ranks in this thread's last reduction or broadcast (1 for a broadcast's root), and its operation. */
+/* The number of ranks in this thread's last reduction or broadcast (1 at the root of a broadcast), and NCCL's number of
+ * the reduction's operation. */
 static __thread int reduced_ranks, reduced_by;
 
 int phantom_reduction(int *operation) {

@@ -1,4 +1,4 @@
-/* The nodes of a captured graph: what was captured, and after which. */
+/* The nodes of a captured graph. A node lists the nodes that it follows. */
 #include "phantom.h"
 
 #include <stdlib.h>

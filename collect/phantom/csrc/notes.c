@@ -1,4 +1,4 @@
-/* What was guessed, ignored or refused, so that a prediction can say how it came about. */
+/* Notes of what the phantom GPU guessed, ignored or refused. A prediction reports them. */
 #include "phantom.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ struct note {
 static struct note *notes, **last = &notes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Adds the text unless it is there already; true when it is new. */
+/* Adds a note unless an equal one is there. Returns whether the note is new. */
 static bool add(const char *text, bool keep) {
     bool fresh = true;
     pthread_mutex_lock(&lock);

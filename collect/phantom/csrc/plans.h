@@ -4,12 +4,12 @@
 
 #include "convolution.h"
 
-/* From cuDNN's interface, as the others in cudnn.c. */
+/* Constants of cuDNN's interface. cudnn.c has more of them. */
 enum { ENGINECFG_DESCRIPTOR = 3, ATTR_ENGINEHEUR_RESULTS = 202, TYPE_DESCRIPTOR = 15 };
 
 typedef void phantom_cudnn_listener(int severity, void *data, const void *call, const char *message);
 
-/* Functions of cuDNN's, by their names there: cudnnBackendCreateDescriptor, and so on. */
+/* Functions of the real cuDNN: `create` is cudnnBackendCreateDescriptor, and so on. */
 struct phantom_cudnn {
     size_t (*version)(void);
     int (*create)(int type, void **descriptor);
@@ -26,12 +26,13 @@ struct phantom_cudnn {
 
 enum { PHANTOM_MOST_ENGINES = 12 };
 
-/* Numbers of engines, each once, in the order in which cuDNN came to them. */
+/* Numbers of engines, each once, in the order in which cuDNN named them. */
 struct phantom_engines {
     int count, ids[PHANTOM_MOST_ENGINES];
 };
 
-/* For each of so many results of finalized heuristics, the engines that cuDNN passed over before it. */
+/* Gives, for each of `results` results of finalized heuristics, the engines that cuDNN passed over before this
+ * result. */
 void phantom_withheld(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results,
                       struct phantom_engines *before);
 

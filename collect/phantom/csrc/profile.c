@@ -1,4 +1,4 @@
-/* Reads the profile: lines of key=value, written by the Go side from profiles/NAME.json. */
+/* Reads a device's profile: lines of key=value, which dpsight's Go code writes from profiles/NAME.json. */
 #include "phantom.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static struct property properties[] = {PHANTOM_PROPERTIES(PROPERTY) PHANTOM_KERN
 #undef PROPERTY
 #define PROPERTY_COUNT (sizeof properties / sizeof properties[0])
 
-/* SIZE:COUNT,SIZE:COUNT... */
+/* Reads text such as SIZE:COUNT,SIZE:COUNT: for each size of a cluster, how many such clusters are resident at once. */
 static void set_clusters(const char *path, const char *text) {
     for (const char *at = text; *at;) {
         char *end;

@@ -1,6 +1,6 @@
-/* The kernel does not stop at a deferred range as a program does: it answers EFAULT. So what a system call is to read
- * or write is made before. These are libc's own doors to it that lead on to the kernel without looking at the
- * memory. */
+/* Makes deferred values before a system call reads or writes their memory. The operating system's kernel does not stop
+ * at a deferred range as a thread does: the call would fail with EFAULT. This file wraps the functions of libc that
+ * pass an address on to the kernel without reading its memory. */
 #include "deferred.h"
 #include "phantom.h"
 

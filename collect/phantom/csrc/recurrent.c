@@ -1,6 +1,6 @@
-/* cuDNN's recurrent networks, CTC loss and dropout states. The library asks a device for their sizes. The weights
- * are packed as by cuDNN, without gaps: all matrices, then all biases. The workspace is estimated from what each
- * cell has to keep for backward. */
+/* cuDNN's recurrent networks, CTC loss and dropout states. The real cuDNN needs a device to report their sizes. The
+ * weights are packed as by cuDNN, without gaps: all matrices, then all biases. The workspace is estimated from what
+ * each cell has to keep for backward. */
 #include "phantom.h"
 #include "tensor.h"
 
@@ -35,14 +35,14 @@ static int64_t gates(const struct network *n) { return n->mode == LSTM ? 4 : n->
 
 static bool projects(const struct network *n) { return n->projected > 0 && n->projected < n->hidden; }
 
-/* What a layer gives to the next and to its own next step. */
+/* The size of a layer's output, which the next layer and this layer's next time step take. */
 static int64_t output(const struct network *n) { return projects(n) ? n->projected : n->hidden; }
 
 static int64_t biases(const struct network *n) {
     return n->biases == NO_BIAS ? 0 : n->biases == DOUBLE_BIAS ? 2 * gates(n) : gates(n);
 }
 
-/* Elements of a row of an input matrix of a layer, which is a direction of one of the network's. */
+/* The number of a layer's inputs. Here a layer is one direction of one of the network's layers. */
 static int64_t inputs(const struct network *n, int64_t layer) {
     return layer < n->directions ? n->input : n->directions * output(n);
 }
@@ -108,7 +108,7 @@ PHANTOM_API int cudnnGetRNNWeightSpaceSize(void *handle, const struct network *n
     return SUCCESS;
 }
 
-/* Without a descriptor nobody asks. */
+/* Fills a tensor's descriptor; does nothing if the caller passed none. */
 static void describe(struct tensor *tensor, int type, int64_t rows, int64_t columns) {
     if (!tensor)
         return;
@@ -149,8 +149,8 @@ PHANTOM_API int cudnnGetRNNWeightParams(void *handle, const struct network *n, i
     return SUCCESS;
 }
 
-/* The inputs of all gates at once is what a layer works in. For backward each step of each layer keeps its gates, its
- * state and what it gives. */
+/* Estimates two sizes. A layer's workspace holds the inputs of all gates at once. For backward, each time step of each
+ * layer keeps its gates, its state and its output. */
 PHANTOM_API int cudnnGetRNNTempSpaceSizes(void *handle, const struct network *n, int mode, const struct sequence *x,
                                           size_t *work, size_t *reserve) {
     (void)handle;
@@ -176,7 +176,7 @@ PHANTOM_API int cudnnGetTensorNdDescriptor(const struct tensor *tensor, int want
     return SUCCESS;
 }
 
-/* A generator of random numbers for each thread that can be resident. */
+/* The estimate is 16 bytes of random number state for each thread that can be resident on the device. */
 PHANTOM_API int cudnnDropoutGetStatesSize(void *handle, size_t *bytes) {
     (void)handle;
     phantom_note("the size of cuDNN's dropout states was estimated without a device: a real GPU may use another size");
@@ -184,7 +184,7 @@ PHANTOM_API int cudnnDropoutGetStatesSize(void *handle, size_t *bytes) {
     return SUCCESS;
 }
 
-/* The two passes over all times, each with the labels and the blanks between them. */
+/* The estimate is two arrays of fp32 with as many elements as the input, one for each pass over time. */
 PHANTOM_API int cudnnGetCTCLossWorkspaceSize_v8(void *handle, int algorithm, void *loss, const struct tensor *x,
                                                 const struct tensor *gradient, size_t *bytes) {
     (void)handle, (void)algorithm, (void)loss, (void)gradient;

@@ -1,4 +1,4 @@
-/* Lists of regions of an address space: what is in them, and where between them there is room. */
+/* Lists of regions of an address space: insertion, removal, and the search for room between regions. */
 #include "regions.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* What the processes of a run hold of each device: a page that they share (PHANTOM_SHARED, a file, and
- * PHANTOM_SHARED_PAGE, which of its pages), or a page of this process alone. Each process has its own entry, so
- * what it held is free once it is gone, however it ended. Dead processes are looked for whenever memory is
- * requested. shared.go reads the beginning of a page. */
+/* Counts the memory that the processes of a run hold on each device. The counts lie in a page that the processes share
+ * (PHANTOM_SHARED names the file, PHANTOM_SHARED_PAGE the page in it), or in a page of this process alone. Each process
+ * has its own slot, so its memory is free once it is gone, however it ended. Each request for memory first looks for
+ * dead processes. shared.go reads the beginning of a page. */
 #include "phantom.h"
 
 #include <errno.h>
@@ -17,20 +17,20 @@
 #include <unistd.h>
 
 #define SLOTS 4096
-#define PAGE_BYTES (1 << 19) /* shared.go knows it */
+#define PAGE_BYTES (1 << 19) /* shared.go has the same number */
 
 struct slot {
     uint64_t started; /* identifies the owner together with pid, since process ids are reused */
-    int32_t pid;       /* 0 where it is free */
-    uint32_t contexts; /* a bit a device */
+    int32_t pid;       /* 0 if the slot is free */
+    uint32_t contexts; /* one bit for each device on which the process has a context */
     uint64_t bytes[PHANTOM_MAX_DEVICES];
 };
 
 struct page {
     struct {
-        uint64_t processes; /* that had it or asked for it at once, at most */
-        uint64_t bytes;     /* of all of them, at most */
-        uint64_t taken;     /* with what all contexts but the first take */
+        uint64_t processes; /* the most that had or requested memory of the device at once */
+        uint64_t bytes;     /* the most that all processes together requested and got */
+        uint64_t taken;     /* the most of these bytes and of all contexts except the first */
     } most[PHANTOM_MAX_DEVICES];
     uint64_t ready, used;
     pthread_mutex_t lock;
@@ -44,8 +44,8 @@ static struct slot *mine;
 
 #define UNKNOWN UINT64_MAX
 
-/* When a process started. 0 if no such process can hold memory: a zombie's memory is free too. UNKNOWN if it cannot
- * be looked up, for example because this process has too many files open. */
+/* Returns when a process started, or 0 if no such process can hold memory: a zombie's memory is free too. UNKNOWN if it
+ * cannot be looked up, for example because this process has too many files open. */
 static uint64_t started(int32_t pid) {
     char path[32], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -83,7 +83,7 @@ static struct page *open_page(void) {
         off_t at = which ? strtol(which, NULL, 10) * PAGE_BYTES : 0;
         struct stat status;
         while (flock(file, LOCK_EX) && errno == EINTR)
-            ; /* a signal handler of the script's: unlocked, two processes might both make the lock */
+            ; /* retry after a signal: without flock two processes might both make the mutex */
         if (!fstat(file, &status) && at >= 0 && status.st_size >= at + PAGE_BYTES)
             made = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, at);
         if (made != MAP_FAILED && !made->ready)
@@ -99,7 +99,7 @@ static struct page *open_page(void) {
     made = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED) {
         fprintf(stderr, "phantom: the host has no memory left\n");
-        _exit(2); /* what runs at an exit would wait for this page */
+        _exit(2); /* exit handlers would wait for this page */
     }
     make_lock(made);
     return made;
@@ -120,7 +120,7 @@ static void reap(void) {
     }
 }
 
-/* Its slot may be there: of this process before it became another program. */
+/* Takes a free slot. If this process has a slot from before it called exec, it takes that slot again. */
 static void take_slot(void) {
     struct slot self = {.pid = getpid(), .started = started(getpid())}, *free_slot = NULL;
     reap();
@@ -134,7 +134,7 @@ static void take_slot(void) {
     if (!free_slot) {
         if (page->used == SLOTS) {
             fprintf(stderr, "phantom: more than %d processes use a device at the same time\n", SLOTS);
-            _exit(2); /* what runs at an exit gives memory back, and would wait for the lock that is held here */
+            _exit(2); /* exit handlers give memory back, and would wait for the lock held here */
         }
         free_slot = &page->slots[page->used++];
     }
@@ -146,7 +146,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void open_once(void) { page = open_page(); }
 
-/* Locks the page, with this process in it and without those that are gone. */
+/* Locks the page, enters this process in it if needed, and removes the processes that are gone. */
 static void lock(void) {
     pthread_once(&once, open_once);
     if (pthread_mutex_lock(&page->lock) == EOWNERDEAD)
@@ -162,7 +162,7 @@ struct held {
         processes; /* taken has what contexts take beside the first, whose bytes the device's memory is without */
 };
 
-/* Held by all processes, with this process's context and so many bytes more. */
+/* What all processes would hold on a device if this process had a context there and `more` bytes more. */
 static struct held held_with(int device, uint64_t more) {
     struct held all = {more, more, 0};
     mine->contexts |= 1u << device;
@@ -194,7 +194,7 @@ bool phantom_charge(int visible, uint64_t bytes) {
         if (page->most[device].taken < all.taken)
             page->most[device].taken = all.taken;
     } else if (!had && all.taken - bytes > phantom_usable_bytes()) {
-        mine->contexts &= ~(1u << device); /* there was no memory for it either */
+        mine->contexts &= ~(1u << device); /* there was no memory for this process's context either */
     }
     unlock();
     return fits;

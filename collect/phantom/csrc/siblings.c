@@ -1,6 +1,7 @@
-/* Takes the sonames of the driver and of NVML before any other library asks for them. Whatever LD_LIBRARY_PATH says
- * later, the loader answers with what is loaded. A real driver under a phantom runtime, or a real NVML that counts
- * eight devices where CUDA has one, makes torch fail in ways that are hard to understand. */
+/* Takes the sonames of the driver and of NVML before any other library asks for them. The loader answers later requests
+ * with the library that is loaded under the soname, whatever LD_LIBRARY_PATH says. A real driver under a phantom
+ * runtime, or a real NVML that counts eight devices where CUDA has one, makes torch fail in ways that are hard to
+ * understand. */
 #include "phantom.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
-/* cuSPARSE and cuSPARSELt: their workspaces and the number of elements that they return, which they report only on
- * a device. All are estimates, except bounds and compressed sizes, which follow from the format. A prediction that
- * uses an estimate says so. */
+/* cuSPARSE and cuSPARSELt: their workspaces, and the number of elements that they return. The real libraries report
+ * them only on a device. These numbers are estimates, except bounds and compressed sizes, which follow from the format.
+ * A prediction that uses an estimate says so. */
 #include "phantom.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int make_sparse(struct sparse **made, int64_t rows, int64_t columns, int6
 }
 
 PHANTOM_API int cusparseCreateCsr(struct sparse **made, int64_t rows, int64_t columns, int64_t elements) {
-    return make_sparse(made, rows, columns, elements); /* the rest is where they lie */
+    return make_sparse(made, rows, columns, elements); /* the other arguments are addresses */
 }
 
 PHANTOM_API int cusparseCreateCoo(struct sparse **made, int64_t rows, int64_t columns, int64_t elements) {
@@ -92,8 +92,8 @@ PHANTOM_API int cusparseXcsrsort_bufferSizeExt(void *handle, int m, int n, int e
 
 /* ---- products and sums of two sparse matrices */
 
-/* If the elements of both are spread evenly, each element of the first meets so many of the second. Elements at the
- * same place are not merged in this count. */
+/* Estimates the elements of a product of two sparse matrices. It assumes that the elements of both are spread evenly,
+ * and counts elements that meet at the same place of the product separately. */
 static int64_t product_elements(const struct sparse *a, const struct sparse *b, const struct sparse *c) {
     double met = (double)a->elements * (double)b->elements / (double)larger(1, b->rows),
            most = (double)c->rows * (double)c->columns;
@@ -123,7 +123,7 @@ PHANTOM_API int cusparseSpMatGetSize(const struct sparse *s, int64_t *rows, int6
     return SUCCESS;
 }
 
-/* No two of them on one place: the most that it can be. */
+/* The number of elements of a sum of two sparse matrices, as an upper bound: no two elements lie at one place. */
 PHANTOM_API int cusparseXcsrgeam2Nnz(void *handle, int m, int n, void *a, int elements_a, const int *rows_a,
                                      const int *columns_a, void *b, int elements_b, const int *rows_b,
                                      const int *columns_b, void *c, int *rows_c, int *elements, void *workspace) {
@@ -172,7 +172,7 @@ TYPED(D)
 TYPED(C)
 TYPED(Z)
 
-/* No pivot is zero. */
+/* Reports that no pivot is zero. */
 static int no_pivot(int *position) {
     *position = -1;
     return SUCCESS;
@@ -188,9 +188,9 @@ PHANTOM_API int cusparseXbsrsm2_zeroPivot(void *handle, void *info, int *positio
     return no_pivot(position);
 }
 
-/* ---- cuSPARSELt: of each four elements two are kept */
+/* ---- cuSPARSELt, which keeps two of each four elements */
 
-/* The contents of the 512 bytes of a caller's descriptor. */
+/* What this file keeps in the 512 bytes of a caller's descriptor. */
 struct structured {
     int64_t elements;
     int type;
@@ -204,7 +204,8 @@ PHANTOM_API int cusparseLtStructuredDescriptorInit(void *handle, struct structur
     return SUCCESS;
 }
 
-/* Half of the elements, and two bits for each that give its place. torch computes the same for itself. */
+/* The compressed size: half of the elements, and two bits of place for each kept element. torch computes the same size
+ * itself. */
 PHANTOM_API int cusparseLtSpMMACompressedSize2(void *handle, const struct structured *matrix, size_t *bytes,
                                                size_t *buffer) {
     UNUSED;

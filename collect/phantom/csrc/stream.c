@@ -3,9 +3,9 @@
  * Work is done when it is submitted, so an event is complete at once. With PHANTOM_LAG=1 it completes only when the
  * host synchronises. So blocks freed on another stream stay pending, as on a busy device.
  *
- * One kernel takes time, since that is its purpose: torch.cuda._sleep. The time is the device's own and not the
- * machine's, so that runs are alike however busy the machine is. It advances when the host waits, to the end of the
- * wait, and a little whenever the host asks and learns that something is not done. */
+ * Only the kernel of torch.cuda._sleep takes time, since that is its purpose. It takes simulated time, so that runs are
+ * alike however busy the machine is. Simulated time advances when the host waits, to the end of the wait, and by
+ * STEP_NANOSECONDS whenever the host asks about work that is not done. */
 #include "phantom.h"
 
 #include <pthread.h>
@@ -18,10 +18,10 @@
 #define FIRST_HANDLE 0x5000
 #define HANDLE_STEP 16
 
-/* How far the device's time advances when the host asks and something is not done. */
+/* How far simulated time advances when the host asks about work that is not done. */
 #define STEP_NANOSECONDS 1000000
 
-/* The nodes of a graph that are the last on a stream, or were when an event was recorded. */
+/* The last nodes of a graph on a stream, now or when an event was recorded. */
 struct last {
     struct phantom_node **nodes;
     size_t count;
@@ -30,15 +30,15 @@ struct last {
 struct stream {
     int priority;
     unsigned flags;
-    unsigned long long capture; /* the capture it takes part in, or 0 */
-    struct last last;           /* in that capture */
-    uint64_t done_at;           /* the device's time when its work ends */
+    unsigned long long capture; /* the capture that the stream takes part in, or 0 */
+    struct last last;           /* the stream's last nodes in that capture */
+    uint64_t done_at;           /* the simulated time at which the stream's work ends */
 };
 
 struct event {
-    uint64_t recorded_at;       /* 0: never */
+    uint64_t recorded_at;       /* 0 if the event was never recorded */
     unsigned flags;
-    unsigned long long capture; /* of the stream it was recorded on */
+    unsigned long long capture; /* the capture of the stream on which the event was recorded */
     struct last last;
     uint64_t done_at;
 };
@@ -49,7 +49,7 @@ struct capture {
     struct phantom_graph *graph;
 };
 
-static struct stream *streams; /* 0 means the default streams, which have no handle of this library */
+static struct stream *streams; /* streams[0] stands for the default streams, which have no handle of this library */
 static size_t stream_count = 1, stream_room;
 static unsigned long long captures;
 static struct capture *underway;
@@ -67,7 +67,8 @@ static bool lagging(void) {
     return lag;
 }
 
-/* Handles are small numbers and the same in every run: traces print them. Held lock. */
+/* A stream's handle is a small number that is the same in every run, since traces print it. The caller holds the
+ * lock. */
 static struct stream *stream_of(const void *handle) {
     if (!streams) {
         stream_room = 64;
@@ -152,7 +153,7 @@ static void sync_to(uint64_t time) {
 
 static uint64_t now(void) { return __atomic_load_n(&clock_now, __ATOMIC_RELAXED); }
 
-/* The host waits for the device's time. */
+/* Advances simulated time to `time` if it is earlier, as the host waits for the device. */
 static void wait_until(uint64_t time) {
     pthread_mutex_lock(&lock);
     if (time > device_time)
@@ -160,7 +161,8 @@ static void wait_until(uint64_t time) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Whether it is not yet that time; the host has asked. Held lock. */
+/* Whether simulated time is before `time`. If so it advances by a step, since the host has asked. The caller holds the
+ * lock. */
 static bool before(uint64_t time) {
     if (device_time >= time)
         return false;
@@ -243,7 +245,7 @@ PHANTOM_API cudaError_t cudaEventDestroy(void *event) {
     return cudaSuccess;
 }
 
-/* Puts copies of nodes behind those that are there, each once. Held lock. */
+/* Appends those of the nodes that `last` does not contain. The caller holds the lock. */
 static bool append(struct last *last, struct phantom_node *const *nodes, size_t count) {
     if (!count)
         return true;
@@ -296,7 +298,7 @@ PHANTOM_API cudaError_t cudaEventSynchronize(void *event) {
     return cudaSuccess;
 }
 
-/* Held lock. */
+/* The running capture with this id, or NULL. The caller holds the lock. */
 static struct capture *capture_with(unsigned long long id) {
     struct capture *c = id ? underway : NULL;
     while (c && c->id != id)
@@ -324,7 +326,8 @@ PHANTOM_API cudaError_t cudaStreamWaitEvent(void *stream, void *event, unsigned 
     return done ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/* Nothing takes time here, so all spans are the same: a made-up spread would let autotuners make up a winner. */
+/* The elapsed time between two events. Kernels take no time here, so times do not differ by kernel: differences that
+ * were made up would let an autotuner choose a winner by chance. */
 PHANTOM_API cudaError_t cudaEventElapsedTime(float *milliseconds, void *begin, void *end) {
     PHANTOM_USES_CUDA;
     struct event *from = begin, *to = end;

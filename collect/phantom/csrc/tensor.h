@@ -1,4 +1,4 @@
-/* What cuDNN's older interface keeps of a tensor. */
+/* The tensor descriptor of cuDNN's older interface. */
 #ifndef PHANTOM_TENSOR_H
 #define PHANTOM_TENSOR_H
 

@@ -1,5 +1,5 @@
-/* Virtual memory management, which torch's expandable segments use through the driver: address ranges are free of
- * charge, physical handles count against the device's memory. */
+/* Virtual memory management, which torch's expandable segments use through the driver: a reserved address range takes
+ * none of the device's memory, a physical handle takes its bytes. */
 #include "phantom.h"
 
 #include <pthread.h>

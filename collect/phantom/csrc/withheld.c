@@ -6,8 +6,8 @@
  * of 3,777 random convolutions, and cuDNN reported all of them (testdata/convolutions.csv.gz, docs/accuracy.md).
  * For three it took engine 7, which has no known rule.
  *
- * Some engines are passed over on a device, too. The first one with a known correction is assumed to run. Asking
- * takes some milliseconds for a convolution that torch has not met before. */
+ * cuDNN passes over some of these engines on a device, too. The first engine that has a correction is assumed to run.
+ * These questions take some milliseconds for each convolution that torch has not met before. */
 #include "plans.h"
 
 #include <pthread.h>
@@ -16,7 +16,8 @@
 
 enum { INFO = 1 << 3 }; /* CUDNN_SEV_INFO_EN */
 
-/* What this thread is hearing; other threads' calls come here, too. */
+/* The engines that cuDNN names to this thread. NULL while the thread is not asking: the listener also gets messages of
+ * other threads' calls. */
 static _Thread_local struct phantom_engines *hearing;
 
 static void add(struct phantom_engines *engines, int engine) {
@@ -27,7 +28,7 @@ static void add(struct phantom_engines *engines, int engine) {
         engines->ids[engines->count++] = engine;
 }
 
-/* A message has lines that end with a zero, and ends with another. */
+/* A message consists of lines that each end with a zero byte. Another zero byte ends the message. */
 static void hear(int severity, void *data, const void *call, const char *message) {
     (void)severity, (void)data, (void)call;
     static const char key[] = "engineConfig: type=json; val={\"engineId\":";
@@ -38,7 +39,7 @@ static void hear(int severity, void *data, const void *call, const char *message
     }
 }
 
-/* The engines that cuDNN passes over until there are so many results. */
+/* The engines that cuDNN passes over until it has `results` results. */
 static struct phantom_engines passed_over(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results) {
     struct phantom_engines heard = {0};
     void **made = calloc((size_t)results, sizeof *made);
@@ -52,8 +53,8 @@ static struct phantom_engines passed_over(const struct phantom_cudnn *cudnn, voi
         hearing = &heard;
         if (!cudnn->set_callback(INFO, NULL, hear)) {
             cudnn->get(heuristics, ATTR_ENGINEHEUR_RESULTS, TYPE_DESCRIPTOR, results, &(int64_t){0}, made);
-            /* If nothing listened or logged before, cuDNN would now write its errors to the script's stderr without
-             * a listener. */
+            /* If nothing listened or logged before, `hear` stays set: without a listener cuDNN would from now on write
+             * its errors to the script's stderr. */
             cudnn->set_callback(mask, data, listener || mask ? listener : hear);
         }
         hearing = NULL;
@@ -74,7 +75,8 @@ void phantom_withheld(const struct phantom_cudnn *cudnn, void *heuristics, int64
     if (!cudnn->get_callback || !cudnn->set_callback)
         return;
     pthread_mutex_lock(&asking);
-    /* Most have none, and once all are there, there are no more. */
+    /* For most convolutions cuDNN passes over no engine. Once a result has all passed-over engines before it, later
+     * results have no more. */
     struct phantom_engines all = passed_over(cudnn, heuristics, results);
     bool complete = !all.count;
     for (int64_t i = 0; i < results && !complete; i++) {

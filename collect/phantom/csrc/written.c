@@ -1,7 +1,7 @@
-/* What unknown kernels may write: everything that their arguments point to. The code that tracks the contents of
- * the device's memory is told. The caller does not say how many arguments a kernel has, so they are read until one
- * is no address. process_vm_readv reports that where a plain read would crash the process. Reading beyond the last
- * argument does no harm: more is reported than was written. */
+/* Reports what unknown kernels may write to the code that tracks the contents of the device's memory: everything that
+ * the kernel's arguments point to. A launch does not pass the number of arguments, so arguments are read until one is
+ * no address. process_vm_readv fails on a bad address where a plain read would crash the process. To read beyond the
+ * last argument does no harm: more is reported than was written. */
 #define _GNU_SOURCE
 #include "phantom.h"
 
@@ -22,7 +22,7 @@ static ssize_t read_memory(void *to, size_t bytes, const struct iovec *from, siz
     return got < 0 && errno == EFAULT ? 0 : got;
 }
 
-/* Reports the device addresses that these point to; all memory if that cannot be determined. */
+/* Reports the device addresses that the arguments contain, or all memory if they cannot be read. */
 static void tell(void *const *arguments, size_t count) {
     void (*call)(const void *const *, size_t) = __atomic_load_n(&listener, __ATOMIC_ACQUIRE);
     const void *words[MOST_ARGUMENTS * WORDS];
@@ -49,11 +49,13 @@ void phantom_launched_with(void *const *arguments, void *const *packed) {
                first = in_page < MOST_ARGUMENTS ? in_page : MOST_ARGUMENTS;
         struct iovec from[] = {{(void *)arguments, first * sizeof(void *)},
                                {(void *)(arguments + first), (MOST_ARGUMENTS - first) * sizeof(void *)}};
-        /* Where this cannot be asked the address of an address cannot either. */
+        /* If process_vm_readv fails here, for example because it is not permitted, it fails in tell() too, which then
+         * reports all memory. */
         ssize_t bytes = read_memory(addresses, sizeof addresses, from, 2);
         tell(bytes < 0 ? (void *const[]){addresses} : addresses, bytes < 0 ? 1 : (size_t)bytes / sizeof(void *));
     }
-    /* CU_LAUNCH_PARAM_BUFFER_POINTER, which is 1, before the arguments in one piece, up to CU_LAUNCH_PARAM_END. */
+    /* `packed` is a list of pairs that ends with CU_LAUNCH_PARAM_END. The pair that begins with
+     * CU_LAUNCH_PARAM_BUFFER_POINTER, which is 1, has the address of all arguments in one piece. */
     for (; packed && *packed; packed += 2)
         if (*packed == (void *)1) {
             for (size_t i = 0; i < MOST_ARGUMENTS; i++)

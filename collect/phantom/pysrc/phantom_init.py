@@ -2,8 +2,9 @@
 
 A script that builds its model on the host and moves it to the device draws billions of numbers that a phantom GPU does
 not keep. With this module, ``normal_`` and ``uniform_`` on a large host tensor draw nothing. The generator advances as
-if they had. The tensor's memory is deferred (csrc/deferred.c): it has no pages, and its first access, by any code,
-makes the values that torch would have drawn. So a script sees no difference except in time and memory.
+if they had drawn their numbers. The tensor's memory is deferred (csrc/deferred.c): it has no pages, and its first
+access, by any code, makes the values that torch would have drawn. So a script sees no difference except in time and
+memory.
 
 If a module then changes its type (``model.bfloat16()``), the result is deferred too. ``trunc_normal_``, which passes
 over its tensor five times, is deferred as a whole. Any other operation on deferred memory makes its values, and a fork
@@ -48,7 +49,7 @@ class _Recipe:
 
 
 class Init:
-    """The state of an installed module."""
+    """The state of this module once it is installed."""
 
     def __init__(self, torch: Any, phantom: ctypes.CDLL) -> None:
         self._torch = torch
@@ -56,11 +57,11 @@ class Init:
         self._recipes: dict[int, _Recipe] = {}
         self._numbers = itertools.count(1)
         self._agreed: dict[tuple[str, Any], bool] = {}
-        self._local = threading.local()  # makes: whether this thread is making a tensor
+        self._local = threading.local()  # its attribute `makes`: whether this thread is making a tensor
         self._word_draws = {torch.float32: 1, torch.bfloat16: 1, torch.float16: 1, torch.float64: 2}
         self._library: Any = None
         self._plain = (torch.Tensor, torch.nn.Parameter)
-        self._maker = _Maker(self._make)  # must be referenced, since C calls it
+        self._maker = _Maker(self._make)  # a reference must stay, since C calls this function
 
     def counts(self) -> tuple[int, int]:
         """The number of tensors deferred so far, and how many of these were then made."""
@@ -71,7 +72,8 @@ class Init:
     # -- deferring
 
     def _whole(self, tensor: Any) -> bool:
-        """Whether a tensor fills a block with its own pages, and has a type whose draws are known."""
+        """Whether a tensor fills a block that has pages of its own, and has a type whose draws from the generator are
+        known."""
         torch = self._torch
         if tensor.device.type != "cpu" or tensor.layout is not torch.strided or tensor.dtype not in self._word_draws:
             return False
@@ -120,8 +122,8 @@ class Init:
         return True
 
     def _agrees(self, name: str, dtype: Any) -> bool:
-        """Whether this torch draws the assumed number of words for a number of this type. It is tested once, on a few
-        numbers."""
+        """Whether the installed torch draws as many words for a number of this type as this module assumes. The first
+        call tests it on a few numbers."""
         agrees = self._agreed.get((name, dtype))
         if agrees is None:
             count = 1 << 12
@@ -144,7 +146,7 @@ class Init:
                 return
             self._compute(number, recipe)
             self._recipes.pop(number, None)
-        except BaseException as error:  # it cannot be raised, since the waiting thread is inside an instruction
+        except BaseException as error:  # the waiting thread is inside an instruction and can raise nothing
             sys.stderr.write(f"phantom: computing initial values failed: {type(error).__name__}: {error}\n")
             os.abort()
         finally:
@@ -212,9 +214,9 @@ class Init:
         return call
 
     def _apply(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wraps ``Module._apply``, through which modules change type. An operator below it would see all copies. But in
-        Python it would add ten microseconds to each copy, and turn Python's numbers, which are tensors there, into
-        floats."""
+        """Wraps ``Module._apply``, through which modules change type. A wrapper of the copy operator would see all
+        copies. But in Python it would add ten microseconds to each copy, and turn Python numbers, which are tensors at
+        that level, into floats."""
         torch = self._torch
 
         def apply(module: Any, change: Callable[[Any], Any], *args: Any, **kwargs: Any) -> Any:
@@ -274,7 +276,8 @@ _installed: Init | None = None
 
 
 def install(torch: Any) -> Init | None:
-    """Defers from now on. Returns None, and does nothing, if no phantom GPU is loaded or PHANTOM_INIT is ``eager``.
+    """Makes torch defer initial values of large host tensors from now on. Returns None, and does nothing, if no phantom
+    GPU is loaded or PHANTOM_INIT is ``eager``.
 
     Calling it again returns the state of the first call.
     """

@@ -1,7 +1,8 @@
 """Runs a command once for each of several ranks: phantom_launch.py NAME=VALUE,…;NAME=VALUE,… COMMAND…
 
-The ranks do not communicate, so at most as many run at a time as there are processors. Each rank writes to this
-process's output. This process exits with the code of the rank that failed first, whose exception the collector reports.
+The ranks do not communicate, so they need not run at the same time: at most as many run at once as there are
+processors. Each rank writes to this process's output. This process exits with the code of the rank that failed first,
+whose exception the collector reports.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def run(variables: str, command: list[str]) -> int:
 def main() -> int:
     ranks, command = sys.argv[1].split(";"), sys.argv[2:]
     with ThreadPoolExecutor(min(len(ranks), len(os.sched_getaffinity(0)))) as pool:
-        codes: list[int] = []  # in the order in which ranks end
+        codes: list[int] = []  # exit codes, in the order in which ranks end
         list(pool.map(lambda rank: codes.append(run(rank, command)), ranks))
         return next(filter(None, codes), 0)
 

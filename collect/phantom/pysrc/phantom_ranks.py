@@ -1,9 +1,9 @@
-"""Lets one rank run as if in a world of several: the other ranks do not run, and count as copies of this one.
+"""Lets one rank run as if in a world of several ranks: the other ranks do not run, and count as copies of this rank.
 
-csrc/nccl.c does this for NCCL. All other code that would wait for another rank is replaced here. The store at which the
-ranks meet answers for the other ranks. gloo's process group is torch's own fake one. Collectives of Python objects both
-send and receive this rank's objects. What only another rank knows stays unknown: if another rank broadcasts an object,
-this rank gets its own.
+csrc/nccl.c does this for NCCL. This module replaces all other code that would wait for another rank. The store at which
+the ranks meet answers for the other ranks. gloo's process group is torch's own fake one. Collectives of Python objects
+both send and receive this rank's objects. What only another rank knows stays unknown: if another rank broadcasts an
+object, this rank gets its own.
 
 If all ranks run, as under torchrun, they meet as usual, and gloo carries the objects that NCCL would carry.
 """
@@ -28,7 +28,8 @@ ANSWER = b"\x07" * 128
 ignores."""
 
 QUIET = {
-    # Their threads would ask the store every few seconds whether another rank has failed.
+    # These settings stop NCCL's monitor threads, which would ask the store every few seconds whether another rank has
+    # failed.
     "TORCH_NCCL_ENABLE_MONITORING": "0",
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
     "TORCH_NCCL_PROPAGATE_ERROR": "0",
@@ -117,8 +118,8 @@ def _make_gloo(torch: Any, groups: phantom_torch.Groups) -> type:
 
 
 def _answer_futures(torch: Any, fake: Any) -> Any:
-    """Gives the fake group's futures their results. DDP takes its gradients from the futures of its sums, which are
-    empty otherwise."""
+    """Gives the fake group's futures their results. DDP takes its gradients from the futures of its sums, and without
+    this the futures are empty."""
     library = torch.library.Library("c10d", "IMPL")
 
     def kernel_for(key: str) -> Any:
@@ -145,8 +146,8 @@ def _answer_futures(torch: Any, fake: Any) -> Any:
 
 def _make_logger(dist: Any) -> type:
     class Logger(dist.Logger):  # type: ignore[misc]
-        """DDP's record of itself. The real one takes any group called gloo for gloo's own class, and reads beyond its
-        end."""
+        """DDP's logger. torch's own logger takes any group called gloo for gloo's own class, and so reads beyond the
+        end of a fake group's object."""
 
         def set_construction_data_and_log(self, *_args: Any) -> None:
             return None
@@ -176,7 +177,7 @@ def _arrived(given: Any) -> Any:
 
 
 def _pickled(there: Any) -> bytes:
-    """What an arriving object replaces. It is empty if the replaced object cannot be sent."""
+    """Pickles the object that an arriving object replaces. The result is empty if that object cannot be pickled."""
     values = _values()
     with values.unlisted() if values else contextlib.nullcontext():
         try:
@@ -187,7 +188,8 @@ def _pickled(there: Any) -> bytes:
 
 class Ranks:
     """Replaces the collectives that torch builds from others, or that its fake group does not implement. Collectives of
-    objects allocate on the device what torch's own allocate if all ranks have the same objects as this one."""
+    objects allocate on the device what torch's own collectives allocate if all ranks have the same objects as this
+    rank."""
 
     OBJECTS = (
         "all_gather_object",
@@ -299,8 +301,8 @@ class Ranks:
         group_desc: Any = None,
         **_kwargs: Any,
     ) -> Any:
-        """Makes separate groups, since only the other ranks know who is in a split communicator. Ranks count as in the
-        world."""
+        """Makes separate groups, since only the other ranks know who is in a split communicator. `split_ranks` are
+        numbers of ranks in the world."""
         mine = self._dist.GroupMember.NON_GROUP_MEMBER
         for ranks in split_ranks:
             group = self._dist.new_group(ranks, timeout=timeout, pg_options=pg_options, group_desc=group_desc)
@@ -336,7 +338,7 @@ class Ranks:
 class _Carriers:
     """Gloo groups whose ranks really communicate. Each has the same ranks as one of the script's groups."""
 
-    _MARK = " objects "  # part of carriers' names, and of no name that torch gives
+    _MARK = " objects "  # every carrier's name has it, and no name that torch gives
 
     def __init__(self, dist: Any, c10d: Any) -> None:
         self._dist, self._groups = dist, phantom_torch.Groups(c10d)
@@ -379,7 +381,7 @@ class _Carriers:
             return None
         name = group.group_name
         number, carrier = self._made.get(name, (0, None))
-        if not self._groups.is_alive(carrier):  # there is none yet, or it belongs to an earlier group with this name
+        if not self._groups.is_alive(carrier):  # no carrier, or an earlier group's with this name
             carrier = self._new(group, f"{name}{self._MARK}{self.world}.{number}")
             self._made[name] = number + 1, carrier
         return carrier
@@ -388,13 +390,13 @@ class _Carriers:
         dist = self._dist
         options: dict[str, Any] = {"backend": "gloo", "use_local_synchronization": True}
         if "sort_ranks" in inspect.signature(dist.new_group).parameters:
-            options["sort_ranks"] = False  # the group's own order is kept
+            options["sort_ranks"] = False  # keeps the order of ranks in the group
         with self._groups.named(name):
             return dist.new_group(dist.get_process_group_ranks(group), **options)
 
     def end(self) -> None:
-        """Releases the carriers. If one of gloo's threads released a tensor after the interpreter has ended, it would
-        block with a lock that the end of its group waits for."""
+        """Releases the carriers. If one of gloo's threads released a tensor after the interpreter has ended, that
+        thread would block while it holds a lock for which the end of its group waits."""
         for _, carrier in self._made.values():
             if self._groups.is_alive(carrier):
                 self._dist.destroy_process_group(carrier)
@@ -476,7 +478,8 @@ def _by_device(groups: phantom_torch.Groups, given: dict[str, Any], group: Any) 
 
 
 def _carry_objects(dist: Any, c10d: Any) -> None:
-    """Makes gloo carry objects if all ranks run, since data that NCCL would carry does not arrive."""
+    """Makes gloo carry objects if all ranks run, since data that NCCL would carry does not arrive on the phantom
+    GPU."""
     carriers, groups = _Carriers(dist, c10d), phantom_torch.Groups(c10d)
     atexit.register(carriers.end)
 
@@ -511,8 +514,9 @@ def _carry_objects(dist: Any, c10d: Any) -> None:
 
 
 class _Sizes:
-    """The collectives with which torch's functions for objects agree on sizes and move bytes. On the device they do the
-    usual work. Sizes decide the next allocation, so the host carries them. Bytes are not carried."""
+    """The collectives by which torch's functions for objects exchange sizes and move bytes. On the device they do their
+    usual work. Sizes decide the next allocation, so gloo also carries sizes on the host. It does not carry the
+    bytes."""
 
     def __init__(self, c10d: Any, carrier: Any) -> None:
         self._c10d, self._carrier = c10d, carrier
@@ -536,7 +540,7 @@ class _Sizes:
         return done
 
     def all_gather_single(self, to: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        """The name of the same collective in later versions of torch."""
+        """all_gather_into_tensor under its name in later versions of torch."""
         on_host = to.cpu() if _is_size(tensor) else None
         if on_host is not None:
             self._c10d.all_gather(list(on_host.split(1)), tensor.cpu(), group=self._carrier)
@@ -547,7 +551,8 @@ class _Sizes:
 
 
 class _Letter:
-    """The same for objects that one rank sends to another: no rank waits, and the receiver knows the sizes."""
+    """The collectives for objects that one rank sends to another. No rank waits, and the receiver already knows the
+    sizes."""
 
     def __init__(self, sizes: list[int] | None = None) -> None:
         self._sizes = sizes
@@ -596,8 +601,8 @@ def _joined(function: Any) -> Any:
 
 
 def _no_source(*_args: Any, **_kwargs: Any) -> None:
-    """Returns no communicator to split a new group from. All ranks would have to agree who gets a part of it. Without
-    one, each group makes its own communicator for its ranks."""
+    """Returns no communicator from which torch could split a new group: all ranks would have to agree which ranks get a
+    part. So each group makes a communicator of its own for its ranks."""
 
 
 def install(torch: Any) -> None:
@@ -608,11 +613,11 @@ def install(torch: Any) -> None:
         return
     c10d = importlib.import_module("torch.distributed.distributed_c10d")
     groups = phantom_torch.Groups(c10d)
-    if "PHANTOM_JOINED" not in os.environ:  # the ranks are torchrun's or the script's own
+    if "PHANTOM_JOINED" not in os.environ:  # torchrun or the script starts the ranks
         _carry_objects(dist, c10d)
         groups.replace(phantom_torch.SPLIT_SOURCE, _no_source)
         return
-    # The name torch.distributed.rendezvous is a function of that module.
+    # As an attribute of torch.distributed, `rendezvous` is a function of the module with this name.
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)

@@ -1,8 +1,8 @@
-"""The only one of these modules that uses private parts of torch: private names, and how torch's functions are built.
-The agent has such a module too.
+"""Uses private parts of torch: private names, and how torch's functions are built. No other module of the phantom GPU
+does. The agent's module for this is torch_compat.py.
 
-:data:`FEATURES` says what is lost if a torch lacks a name. If a name is missing, its caller gets None or a function
-that does nothing, and continues without the feature.
+:data:`FEATURES` lists what is lost if a version of torch lacks a name. If a name is missing, the code that needs it
+gets None or a function that does nothing, and continues without the feature.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# This module is loaded by its path, as the agent loads plugins. This lets the modules beside it find it too.
+# The agent loads this module by its path, as it loads plugins. The entry in sys.modules lets the modules beside it
+# import it too.
 sys.modules.setdefault("phantom_torch", sys.modules[__name__])
 
 COMPILERS = ("torch._inductor.", "triton.")
@@ -34,7 +35,7 @@ FEATURES = {
 
 
 def missing(torch: Any) -> list[str]:
-    """The features that this torch lacks, as far as that is visible without using them."""
+    """The features that the installed torch lacks, as far as that is visible without using them."""
     engine = sys.modules.get("torch.autograd.graph")
     found = {
         "graph_task": hasattr(torch._C, "_current_graph_task_id"),
@@ -63,7 +64,8 @@ _ENGINE = "_engine_run_backward"
 
 
 def graph_task(torch: Any) -> Callable[[], int]:
-    """A function that returns the run of autograd's engine that this thread is inside of; -1 = none."""
+    """Returns a function that gives the number of the run of autograd's engine that this thread is inside of; -1 =
+    none."""
     return getattr(torch._C, "_current_graph_task_id", lambda: -1)
 
 
@@ -81,7 +83,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def tensor_address(tensor: Any) -> int:
-    """The address of the C++ tensor."""
+    """The address of the C++ object behind a Python tensor."""
     return tensor._cdata
 
 
@@ -102,14 +104,15 @@ def _has_nested(module: Any, change: str) -> bool:
 
 
 def replace_apply(torch: Any, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Replaces, by wrapper's function, the method through which a module changes all of its tensors."""
+    """Replaces ``Module._apply``, through which a module changes all of its tensors, by what ``wrapper`` makes of
+    it."""
     module = torch.nn.Module
     module._apply = wrapper(module._apply)
 
 
 def truncated_normal(torch: Any) -> Callable[..., Any] | None:
-    """The function of ``trunc_normal_``, if the number of values that it draws is known. torch 2.15 draws until all
-    values are within the bounds."""
+    """torch's function behind ``trunc_normal_``, or None if the number of values that it draws is unknown, as in torch
+    2.15, which draws until all values are within the bounds."""
     function = getattr(torch.nn.init, "_no_grad_trunc_normal_", None)
     return function if function is not None and "erfinv_" in function.__code__.co_names else None
 
@@ -160,11 +163,11 @@ class Groups:
         return group in self._c10d._world.pg_map
 
     def names(self) -> dict[Any, str]:
-        """The names of all groups. torch counts them to name the next group."""
+        """The names of all groups. torch takes the number of names to name the next group."""
         return self._c10d._world.pg_names
 
     def replace_namer(self, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        """Makes wrapper's function name each new group."""
+        """Replaces the function that names each new group by what ``wrapper`` makes of it."""
         self._c10d._process_group_name = wrapper(self._c10d._process_group_name)
 
     @contextlib.contextmanager
@@ -178,7 +181,7 @@ class Groups:
             self._c10d._process_group_name = before
 
     def replace(self, name: str, function: Callable[..., Any]) -> None:
-        """Replaces torch's function with this name, if there is one."""
+        """Replaces torch's function ``name``, if torch has it."""
         if hasattr(self._c10d, name):
             setattr(self._c10d, name, function)
 
@@ -187,9 +190,9 @@ class Groups:
         return getattr(self._c10d, NEW_GROUP)
 
     def repeat(self, function: Callable[..., Any], call: inspect.BoundArguments, moves: Any) -> None:
-        """Runs one of torch's functions that send objects once more, with the methods of moves instead of the
-        collectives of the same names. Since it is torch's own code, it allocates what this version of torch allocates.
-        It unpickles nothing, and its result is unused."""
+        """Runs one of torch's functions that send objects once more, with the methods of ``moves`` in place of the
+        collectives of the same names. Since the code is torch's own, it allocates what this version of torch allocates.
+        The run unpickles nothing, and its result is unused."""
         inner = inspect.unwrap(function)
         names = dict(vars(self._c10d), _tensor_to_object=lambda *_args, **_kwargs: None)
         methods = [name for name in dir(type(moves)) if not name.startswith("_") and name in names]
@@ -200,7 +203,7 @@ class Groups:
         kwargs = {k: list(a) if isinstance(a, list) else a for k, a in call.kwargs.items()}
         repeated(*args, **kwargs)
 
-    # torch's own fake group, which moves nothing.
+    # The fake group is a backend of torch whose collectives move nothing.
 
     def fake(self) -> Any:
         """The class of the fake group, or None in a torch without one."""
@@ -215,13 +218,14 @@ class Groups:
         return fake._create_internal(rank, size, fake.Options())
 
     def count_fake(self) -> None:
-        """Makes the fake group count: it counts nothing, and raises an error for that."""
+        """Gives the fake group a sequence number, which is always 0: torch's own fake group has none and raises an
+        error when asked for one."""
         fake = self.fake()
         fake._set_sequence_number_for_group = lambda _group: None
         fake._get_sequence_number_for_group = lambda _group: 0
 
     def gloo_options(self) -> dict[str, Any]:
-        """The classes of options that gloo's group has."""
+        """Classes that gloo's group needs for its options, by name."""
         gloo = self._c10d.ProcessGroupGloo
         return {name: getattr(gloo, name, None) for name in ("_Options", "Options")}
 
@@ -232,5 +236,5 @@ def backend_of(torch: Any, group: Any, device: Any) -> Any:
 
 
 def work_of(torch: Any, future: Any) -> Any:
-    """A collective's work, as the dispatcher wraps it, which is done when a future is."""
+    """A collective's work object, as the dispatcher wraps it, that is done when the future is done."""
     return torch._C._distributed_c10d._create_work_from_future(future).boxed()

@@ -1,30 +1,27 @@
 """Values that a script reads from a phantom GPU.
 
-No kernel computes anything on a phantom GPU, but values steer programs. A read that returned what an earlier tensor
-left in memory would choose a branch at random. ``libphantom_values.so`` tracks which small tensors have true values on
-the device: values that came from the host, and the results of operators on known values. For known values it runs,
-beside each CUDA kernel, which does nothing, the CPU kernel directly on the phantom device's memory, which is host
+No CUDA kernel computes anything on a phantom GPU, but values steer programs. A read that returned what an earlier
+tensor left in memory would choose a branch at random. ``libphantom_values.so`` tracks which small tensors have true
+values on the device: values that came from the host, and the results of operators on known values. If an operator's
+inputs are known, the library also runs the operator's CPU kernel, directly on the phantom GPU's memory, which is host
 memory. Then
 
-* a read (``.item()``, ``.cpu()``, ``.tolist()``, ``print``) of anything else gives zeros, and
-:meth:`Values.reads`
-  says where in the script it was. A floating-point scalar, a loss above all, gives a slowly falling value, and
-  comparisons of such scalars use it, so that loops that watch a loss go on as on a device. A truth value that one
-  line has read as false very often in a row is true once, so that a loop that waits for it ends;
+* a read (``.item()``, ``.cpu()``, ``.tolist()``, ``print``) of any other value gives zeros, and :meth:`Values.reads`
+  lists its place in the script. A read of a floating-point scalar, above all a loss, gives a slowly falling value, and
+  comparisons of such scalars use it, so that loops that watch a loss go on as on a device. A truth value that one line
+  has read as false very often in a row is once read as true, so that a loop that waits for it ends;
 * an operator that reads a count to size its output (``unique``, ``nonzero``, boolean indexing,
-  ``repeat_interleave``) gets the exact count if its input is known, else an upper bound. :meth:`Values.guesses`
-  counts these, and :meth:`Values.reads` says where they were;
-* a check for finite values (``isnan``, ``isinf``, ``isfinite``, ``GradScaler``) is answered as for finite values
-if
-  the values are unknown. :meth:`Values.assumptions` counts these, and :meth:`Values.assumed` says where they were.
-  The same holds for validity checks of ``torch.distributions`` and of torch's own backward passes;
-* times between CUDA events, which are all equal, count as such reads too. :meth:`Values.notes` names code that
-asks
-  how much of the device is free.
+  ``repeat_interleave``) gets the exact count if its input is known, else an upper bound. :meth:`Values.guesses` counts
+  the upper bounds, and :meth:`Values.reads` lists their places;
+* a check for finite values (``isnan``, ``isinf``, ``isfinite``, ``GradScaler``) of unknown values gives the answer for
+  finite values. :meth:`Values.assumptions` counts such checks, and :meth:`Values.assumed` lists their places. The same
+  holds for validity checks of ``torch.distributions`` and of torch's own backward passes;
+* a time between two CUDA events, which is always the same, counts as a read of an unknown value.
+  :meth:`Values.notes` names code that asks how much of the device is free.
 
-This module has what needs Python: the line of the script that is running. The kernels are not written in Python:
-such a kernel leaves a Python object on each tensor that it touches, so autograd does not take over a gradient,
-and peaks move.
+This module is the part that needs Python: it finds the line of the script that is running. The kernels themselves are
+in C++: a kernel in Python would leave a Python object on each tensor that it touches, so autograd would not take over a
+gradient, and peaks would move.
 
 ``install(torch)`` is called once after ``import torch``. It neither needs nor initialises CUDA.
 """
@@ -85,14 +82,15 @@ _OF_RANKS = (os.path.join("distributed", ""), os.path.join("nn", "parallel", "")
 
 
 class Values:
-    """The state of the installed module: what was guessed, what was assumed, and which unknown values were read."""
+    """The state of this module once it is installed: which sizes were guessed, which values were assumed to be finite
+    or valid, and which unknown values were read."""
 
     def __init__(self, torch: Any, phantom: ctypes.CDLL, library: ctypes.CDLL) -> None:
         self._phantom = phantom
         self._library = library
         self._tallies: tuple[collections.Counter[str], ...] = tuple(collections.Counter() for _ in range(5))
         self._asked: collections.Counter[tuple[str, str]] = collections.Counter()
-        # The names of the reads that get the other answer, as the collector requests.
+        # The names of the reads that get the other answer, such as true for false. The collector chooses them.
         self._decided = frozenset(json.loads(os.environ.get("PHANTOM_DECISIONS") or "[]"))
         # The position of the script at the latest reads: the code and line of each frame, by the read's name.
         self._recent: dict[str, list[tuple[Any, int]]] = {}
@@ -101,7 +99,7 @@ class Values:
         self._frees: dict[str, None] = {}
         self._timed = False
         self._parallel = False  # whether torch.nn.DataParallel was used although there is one device
-        self._lock = threading.RLock()  # a signal handler of the script may read during a read
+        self._lock = threading.RLock()  # reentrant, since a signal handler of the script may read during a read
         self._unlisted = threading.local()
         graph_task = phantom_torch.graph_task(torch)
         self._in_backward = lambda: graph_task() != -1
@@ -139,19 +137,20 @@ class Values:
                 setattr(module, name, self._watched_free(getattr(module, name)))
 
     def guesses(self) -> dict[str, int]:
-        """By operator: how often the size of its result was an upper bound, so far."""
+        """How often so far the size of an operator's result was an upper bound, by operator."""
         return self._tally(_BOUND)
 
     def exact(self) -> dict[str, int]:
-        """By operator: how often the size of its result was computed from known values, so far."""
+        """How often so far the size of an operator's result was computed from known values, by operator."""
         return self._tally(_EXACT)
 
     def assumptions(self) -> dict[str, int]:
-        """By operator: how often a check was answered as for finite values, so far."""
+        """How often so far a check for finite values was answered as if the values were finite, by operator."""
         return self._tally(_ASSUMED)
 
     def assumed(self) -> dict[str, int]:
-        """By ``file:line``: how often such checks were made, so far. One check may consist of several operators."""
+        """How often so far checks for finite or valid values were answered by assumption, by ``file:line``. One check
+        may consist of several operators."""
         places: dict[str, int] = {}
         with self._lock:
             for (place, _), count in self._asked.items():
@@ -159,12 +158,12 @@ class Values:
         return places
 
     def copied(self) -> dict[str, int]:
-        """By ``file:line``: how often this rank's values were read in place of all ranks', so far."""
+        """How often so far the script read values of this rank that stand for all ranks' values, by ``file:line``."""
         return self._tally(_COPIED)
 
     @contextlib.contextmanager
     def unlisted(self) -> Iterator[None]:
-        """A context in which this thread's reads are not listed, since nothing uses them."""
+        """A context in which this thread's reads are not listed. It is for reads whose values nothing uses."""
         self._unlisted.on = True
         try:
             yield
@@ -172,17 +171,18 @@ class Values:
             self._unlisted.on = False
 
     def took_for_all(self) -> None:
-        """Notes that the script gets this rank's value for another rank's without a read. Call it at such places."""
+        """Counts a place where the script gets this rank's value for another rank's value without a read from the
+        device."""
         self._told(_COPIED, b"")
 
     def reads(self) -> dict[str, int]:
-        """By ``file:line``: how often unknown values were read, so far."""
+        """How often so far the script read unknown values, by ``file:line``."""
         return self._tally(_READ)
 
     def suspects(self, traceback: Any) -> list[str]:
-        """The reads that may have caused the failure with this traceback, by name. Such a read was made by one of the
-        traceback's functions, up to the present line, or in a call a few lines above. The innermost function comes
-        first, then the latest read."""
+        """The reads that may have caused the failure with this traceback, by name. Such a read was made in one of the
+        traceback's functions, at or before the line that the traceback shows, or in a call a few lines above. The
+        innermost function comes first, then the latest read."""
         reached: list[tuple[Any, int]] = []
         while traceback is not None:
             reached.insert(0, (traceback.tb_frame.f_code, traceback.tb_lineno))
@@ -200,7 +200,7 @@ class Values:
 
     def exits(self) -> list[str]:
         """The reads that may have caused the script's ``raise SystemExit``, by name: those in a function of the script
-        that names it, or in a call from one. The latest read comes first."""
+        whose code names SystemExit, or in a call from such a function. The latest read comes first."""
         with self._lock:
             recent = list(reversed(self._recent.items()))
         return [
@@ -210,7 +210,7 @@ class Values:
         ]
 
     def notes(self) -> list[str]:
-        """What the library estimated, refused or left out so far, in one sentence each."""
+        """What the phantom GPU estimated, refused or left out so far, in one sentence each."""
         size = self._phantom.phantom_notes(None, 0) + 1
         text = ctypes.create_string_buffer(size)
         self._phantom.phantom_notes(text, size)
@@ -237,11 +237,12 @@ class Values:
         return notes
 
     def is_known(self, tensor: Any) -> bool:
-        """Whether the memory of a CUDA tensor holds its true values, and nothing has changed it since."""
+        """Whether the memory of a CUDA tensor holds the values that a real device would hold."""
         return bool(self._library.phantom_values_known(phantom_torch.tensor_address(tensor)))
 
     def _watch_counts(self, graph: Any) -> None:
-        """Forgets values that compiled code or a custom operator has changed, as Python reports to autograd.
+        """Forgets values that compiled code or a custom operator has changed, once Python code reports the change to
+        autograd.
 
         The version counter alone does not show such changes, since aliases (``x.data``) may have counters of their own.
         """
@@ -267,7 +268,7 @@ class Values:
         library.phantom_values_again(*pointers, id(again))
 
         def unraisablehook(unraisable: Any) -> None:
-            # Python 3.13 names the function only in the message.
+            # Python 3.13 names the function that raised only in the message.
             ours = unraisable.object == self._told or repr(self._told) in (unraisable.err_msg or "")
             if ours and threading.current_thread() is threading.main_thread():
                 error, at = unraisable.exc_value, unraisable.exc_traceback
@@ -282,8 +283,8 @@ class Values:
         sys.unraisablehook = unraisablehook
 
     def _watch_times(self, event: Any) -> None:
-        """Counts the script's own reads of times. Code that tunes kernels reads times too, and is recognised by its
-        callers. The agent's stamps are not the script's."""
+        """Counts the reads of elapsed times between events that the script makes. Code that tunes kernels reads times
+        too, and is recognised by its callers. The agent's own reads do not count."""
         before = event.elapsed_time
 
         @functools.wraps(before)
@@ -299,7 +300,8 @@ class Values:
         event.elapsed_time = elapsed_time
 
     def _watch_parallel(self, torch: Any) -> None:
-        """Detects a model that is to be spread over all devices, since their number may not have been given."""
+        """Detects whether the script spreads a model over all devices, since the user may not have given the number of
+        devices."""
         before = torch.nn.DataParallel.__init__
 
         @functools.wraps(before)
@@ -355,17 +357,16 @@ class Values:
                 " for such a value may end later than on a real GPU, or never\n"
             )
         now = time.monotonic()
-        # This is not done on a thread that runs no code of the script: gloo's threads release a tensor once it is read,
-        # and must not do so later.
+        # A thread that runs no code of the script does not report: gloo's threads release a tensor once they have read
+        # it, and a report would delay the release.
         if place not in ("", _NOWHERE) and self.grown is not None and now >= self._due:
             self._due = now + _PERIOD
             self.grown()
         return _OTHER if flips or read in self._decided else way
 
     def _checks(self, told: int) -> bytes:
-        """Returns the code that checks whether values are valid, if the check is torch's own: in its distributions,
-        which check arguments by reading a truth value, or in a formula of a backward pass. Otherwise it returns
-        nothing."""
+        """Returns the name of torch's own code that checks whether values are valid: its distributions, which check
+        arguments by reading a truth value, or a formula of a backward pass. For other checks it returns nothing."""
         frame = sys._getframe(1).f_back  # None below the listener, on a thread of autograd
         if told == _CHECK:
             return b"torch's backward passes" if frame is None and self._in_backward() else b""
@@ -374,8 +375,8 @@ class Values:
         return b"torch.distributions" if path.startswith(torch) and path.endswith(_CHECKS) else b""
 
     def _remember(self, place: str) -> str:
-        """Notes the script's position at a read, and returns the read's name: its line of the script and, if a
-        library's function reads, that line too."""
+        """Notes the script's position at a read, and returns the read's name: the line of the script and, if a
+        library's function makes the read, also the line of the library."""
         frame = sys._getframe(1).f_back  # None below the listener, on a thread of autograd
         ours = self._outside[1:]
         while frame is not None and frame.f_code.co_filename.startswith(ours):
@@ -398,7 +399,8 @@ class Values:
 
 
 class _Again:
-    """Holds what a signal handler raised. Testing its truth value raises it again."""
+    """Holds the exception that a signal handler raised. To test this object's truth value raises the exception
+    again."""
 
     error: BaseException | None = None
 
@@ -408,14 +410,15 @@ class _Again:
             if error is not None:
                 raise error
         finally:
-            del error  # in a variable of its own traceback, it would keep the script's variables
+            del error  # otherwise the exception's traceback would refer to it, and keep the script's variables alive
         return False
 
 
 def _among_ranks(torch: str) -> bool:
-    """Whether torch's own distributed modules are reading, to check that all ranks have the same values."""
+    """Whether the read comes from torch's distributed modules, which read values to check that all ranks have the
+    same."""
     frame = sys._getframe(1).f_back  # None below the caller, on a thread of autograd
-    here = os.path.dirname(__file__)  # the agent is beside it
+    here = os.path.dirname(__file__)  # the agent's modules lie in this folder, too
     inside = (torch, os.path.join(here, "phantom_"), os.path.join(here, "python") + os.sep)
     while frame is not None and frame.f_code.co_filename.startswith(inside):
         path = frame.f_code.co_filename.removeprefix(torch)
@@ -428,10 +431,10 @@ def _among_ranks(torch: str) -> bool:
 def _site(outside: tuple[str, ...], in_backward: Callable[[], bool]) -> str:
     place = _script_line(sys._getframe(1), outside)
     # On a thread of autograd, the script is at the line that waits for the engine. The script may not wait for other
-    # threads, such as gloo's. Reading the frames of a function that returns meanwhile would keep its tensors longer.
+    # threads, such as gloo's. A look at the frames of a function that returns meanwhile would keep its tensors longer.
     if place is None and in_backward():
         others = sys._current_frames()
-        others.pop(threading.get_ident(), None)  # otherwise this frame would be its own variable and keep all tensors
+        others.pop(threading.get_ident(), None)  # otherwise this frame would refer to itself and keep all tensors
         for frame in others.values():
             if phantom_torch.waits_for_backward(frame):
                 place = place or _script_line(frame, outside)
@@ -455,7 +458,8 @@ def installed() -> Values | None:
 
 
 def install(torch: Any) -> Values | None:
-    """Follows values from now on. Returns None, and does nothing, if no phantom GPU is loaded.
+    """Follows the values of small CUDA tensors from now on. Returns None, and does nothing, if no phantom GPU is
+    loaded.
 
     Calling it again returns the state of the first call. Raises ``RuntimeError`` if the library was compiled for
     another torch.

@@ -2,11 +2,11 @@
  *
  * All 25 sizes in a recording of ResNet-50 (AMP, channels last) on an H200, of 13 shapes, equal this formula to the
  * byte. The channels are cut into tiles of 64. A tile takes a fixed number of 4-byte words for each group of rows
- * (batch x height x width), and one word more. 8 bytes a multiprocessor are added. That other devices and types do
- * the same is an assumption, and is noted. The other modes took no workspace there (DCGAN, fp32, on an H200). */
+ * (batch x height x width), and one word more. 8 bytes are added per multiprocessor. For other devices and types a note
+ * says that this is an assumption. In other modes batch normalisation took no workspace (DCGAN, fp32, H200). */
 #include "rules.h"
 
-/* cudnnBatchNormMode_t; torch asks for it where tensors are channels last. */
+/* A value of cudnnBatchNormMode_t. torch asks for this mode if tensors are channels last. */
 enum { SPATIAL_PERSISTENT = 2 };
 
 int64_t phantom_batch_norm(const struct phantom_question *question) {

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows and columns of a tile by the number that cuDNN has for it, as its own workspaces show them. Rows are pixels; of
- * the gradient of a weight they are the channels of the output. Columns are channels. */
+/* Rows and columns of a tile, by cuDNN's number of the tile. They follow from workspaces that cuDNN reports. A row is a
+ * pixel, or an output channel for a weight's gradient. A column is a channel. */
 static const struct tile {
     int rows, columns;
 } tiles[] = {
@@ -35,7 +35,7 @@ struct plan {
     int64_t cluster_rows, cluster_columns;
     bool uncut; /* cuDNN chose the kernel that takes no copies */
     struct tile tile;
-    int64_t clusters; /* of tiles */
+    int64_t clusters; /* how many clusters of tiles the output has */
     int known[2][MOST + 1]; /* parts() up to MOST, plus 1 */
 };
 
@@ -69,13 +69,13 @@ static bool read_plan(struct plan *p, const char *text) {
 
 /* ---- asking cuDNN */
 
-/* The plan itself, for so many multiprocessors; -1 if cuDNN refuses. */
+/* The workspace of this plan on so many multiprocessors; -1 if cuDNN refuses. */
 static int64_t ask_itself(struct plan *p, int64_t multiprocessors) {
     size_t length = strlen(p->of.text);
     char *json = malloc(length + 64);
     if (!json)
         return -1;
-    /* It ends with the braces of the knobs, of the engine and of all: the target is the engine's. */
+    /* The text ends with three braces: of the knobs, of the engine and of the plan. The engine has targetSMcount. */
     memcpy(json, p->of.text, length - 2);
     sprintf(json + length - 2, ",\"targetSMcount\":%lld}}", (long long)multiprocessors);
     int64_t workspace = p->ask(json);
@@ -93,20 +93,20 @@ static int tensor_json(char *out, size_t size, const char *name, const char *typ
                     (long long)(d[1] * d[2] * d[3]), (long long)(d[1] * d[3]), (long long)d[1]);
 }
 
-/* A convolution of so many tiles and nothing but tiles, channels last, with this plan's kernel and tile, and as much to
- * sum up, or num / den of it; -1 where cuDNN refuses. */
+/* The workspace of a convolution of `count` whole tiles, channels last, with this plan's kernel and tile, and sums as
+ * long as the plan's, or num / den as long; -1 if cuDNN refuses. */
 static int64_t ask_tiles(struct plan *p, int64_t count, int64_t multiprocessors, int64_t num, int64_t den) {
     int spatial = p->of.dimensions - 2;
     int64_t few = 16, x[4], w[4], y[4], pad[2] = {0, 0};
     if (p->of.operation == 'w') {
-        /* Summed up are the pixels of the output, 32 or 64 at a time. */
+        /* A weight's gradient sums over the output's pixels, 32 or 64 at a time. */
         int64_t sums = p->of.output[0] * phantom_product(p->of.output + 2, spatial),
                 high = num == den ? over(sums, 32) : sums * num / den / 64 * 2;
         memcpy(x, (int64_t[]){1, few, high, 32}, sizeof x);
         memcpy(w, (int64_t[]){count * p->tile.rows, few, 1, 1}, sizeof w);
         memcpy(y, (int64_t[]){1, w[0], high, 32}, sizeof y);
     } else {
-        /* Summed up are the channels of each of the filter's taps. */
+        /* A sum runs over the channels of each of the filter's taps. */
         bool forward = p->of.operation == 'f';
         int64_t channels = over(p->of.weight[forward ? 1 : 0], 8) * 8;
         int64_t r = phantom_product(p->of.weight + 2, spatial - 1), s = p->of.weight[p->of.dimensions - 1];
@@ -117,7 +117,7 @@ static int64_t ask_tiles(struct plan *p, int64_t count, int64_t multiprocessors,
         if (!forward)
             memcpy(pad, (int64_t[]){r - 1, s - 1}, sizeof pad);
     }
-    /* The engine with clusters of one tile. */
+    /* Writes the plan's engine, with clusters of one tile. */
     char engine[1024];
     int used = 0;
     for (const char *at = p->of.engine; *at && used < (int)sizeof engine - 64;) {
@@ -160,7 +160,7 @@ static int64_t ask_tiles(struct plan *p, int64_t count, int64_t multiprocessors,
 
 /* ---- how cuDNN cuts */
 
-/* Steps of adding s parts pairwise, and then the sums so: each has a counter. */
+/* The steps to add s parts pairwise, then their sums, until one is left. Each step has a counter. */
 static int64_t steps(int64_t s) {
     int64_t all = 0;
     do
@@ -174,8 +174,8 @@ static int64_t cut_bytes(const struct plan *p, int64_t count, int64_t s) {
     return count * (s * p->tile.rows * p->tile.columns * (int64_t)sizeof(float) + 4 * steps(s)) + 159;
 }
 
-/* Into how many parts cuDNN cuts one tile for `most` multiprocessors, beside a whole wave or not: NO_SPLIT or 2 and
- * more, or UNSURE. */
+/* Into how many parts cuDNN cuts one tile on `most` multiprocessors, beside a whole wave or alone: NO_SPLIT, 2 or more,
+ * or UNSURE. */
 static int ask_parts(struct plan *p, bool waves, int64_t most, int64_t num, int64_t den) {
     int64_t workspace = ask_tiles(p, waves ? most + 1 : 1, most, num, den);
     if (workspace <= 0)
@@ -194,8 +194,8 @@ static int parts(struct plan *p, bool waves, int64_t most) {
     int s = *known - 2;
     if (most <= MOST || s < 0)
         return s;
-    /* More than cuDNN takes without a device. A plan that did not take half of its maximum would not take more with
-     * a higher one. */
+    /* `most` is more than cuDNN plans for without a device. A plan that took no more than half of the possible parts
+     * would not take more if more were possible. */
     if (s <= MOST / 2)
         return s;
     if (waves)
@@ -204,8 +204,8 @@ static int parts(struct plan *p, bool waves, int64_t most) {
         return s;
     if (p->of.operation != 'w')
         return UNSURE;
-    /* Without waves so many parts are taken as have enough to sum up each, which is the same with fewer parts of less
-     * to sum up. */
+    /* Without whole waves cuDNN takes as many parts as have enough to sum up. So it is asked for fewer parts with sums
+     * that are shorter in proportion. */
     int64_t least = MOST, limit = most + 1;
     while (least + 1 < limit) {
         int64_t middle = (least + limit) / 2;
@@ -217,7 +217,7 @@ static int parts(struct plan *p, bool waves, int64_t most) {
     return least;
 }
 
-/* Bytes beyond those that do not depend on the number of resident clusters; UNSURE. */
+/* The bytes of a workspace that depend on the number of resident clusters, or UNSURE. */
 static int64_t extra_bytes(struct plan *p, int64_t resident) {
     int64_t waves = p->clusters / resident, rest = p->clusters % resident;
     if (!p->uncut && rest && resident / rest >= 2) {
@@ -230,8 +230,8 @@ static int64_t extra_bytes(struct plan *p, int64_t resident) {
     return waves + !!rest > 2 ? 131 : 0;
 }
 
-/* How many clusters of a size the device holds at least and at most. A place for a larger cluster is one for a
- * smaller. */
+/* How many clusters of a size the device holds at least and at most. A larger cluster's place also holds a smaller
+ * one. */
 static bool residents(int64_t size, int64_t *least, int64_t *most) {
     const struct phantom_profile *profile = phantom_profile();
     int64_t count = sizeof profile->clusters / sizeof *profile->clusters;
@@ -267,7 +267,7 @@ int64_t phantom_clusters(const struct phantom_question *question) {
     int64_t size = p->cluster_rows * p->cluster_columns;
     if (!residents(size, &least, &most))
         goto done;
-    /* What cuDNN reports for 1, 2, 3... clusters. The last is what it reports without a number. */
+    /* The workspaces that cuDNN reports for 1, 2, 3... clusters. The last equals its report for no given number. */
     int64_t said[MOST + 1], count = 0;
     while (count < MOST && (said[count + 1] = ask_itself(p, (count + 1) * size)) >= 0)
         count++;

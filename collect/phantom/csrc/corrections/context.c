@@ -1,10 +1,10 @@
-/* The device addresses that a context takes before any request. Local memory is the larger part. The result decides
- * where the first segments lie.
+/* The device addresses that a context takes before any request. Most of them are for local memory. They decide where
+ * the first segments lie.
  *
  * Recordings of an H200 begin with one block whose upper 24 MiB are free, one block of 64 MiB that is full, and one
- * of 416 MiB that is full except for its last 2 MiB. By its size, local memory fills the last block. It is given
- * back when a kernel of certain kinds is loaded (kernel.c), which takes 26 MiB elsewhere. If anything lies in the
- * block's last 2 MiB, the block stays and is filled from its lower end. Otherwise its place becomes a gap. */
+ * of 416 MiB that is full except for its last 2 MiB. By its size, local memory fills the last block. The driver gives
+ * local memory back when a kernel of most kinds is loaded (kernel.c), and then takes 26 MiB elsewhere. If anything lies
+ * in the block's last 2 MiB, the block stays and is filled from its lower end. Otherwise its place becomes a gap. */
 #include "../arena.h"
 #include "rules.h"
 

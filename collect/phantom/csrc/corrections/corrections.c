@@ -1,5 +1,5 @@
-/* The list of corrections. PHANTOM_WITHOUT names some to leave out, separated by commas. It only serves to measure
- * what each gains. */
+/* The list of corrections. PHANTOM_WITHOUT names corrections to leave out, separated by commas. It only serves to
+ * measure what each correction gains. */
 #include "rules.h"
 
 #include <stdlib.h>

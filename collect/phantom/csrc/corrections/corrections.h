@@ -1,4 +1,5 @@
-/* Corrections: what a real device answers where its libraries, asked without one, answer something else or nothing.
+/* Corrections: what libraries answer on a real device, for questions that they answer wrongly or not at all without
+ * one.
  *
  * A correction is a rule for one kind of question, made from recordings of a real device. It returns bytes, or
  * PHANTOM_UNKNOWN. Then the next rule for such questions is asked, and after the last one the library's own answer
@@ -15,12 +16,12 @@ enum phantom_topic {
     PHANTOM_PLAN,   /* the workspace of a plan that cuDNN made */
     PHANTOM_ENGINE, /* the workspace of a convolution by an engine that cuDNN withholds without a device */
     PHANTOM_NORM,   /* the workspace of a batch normalisation */
-    PHANTOM_DRIVER, /* the addresses that the driver takes for itself; the rule takes them */
+    PHANTOM_DRIVER, /* addresses that the driver takes for itself; the rule takes them from the arena */
 };
 
 struct arena;
 
-/* The members of its topic are set. */
+/* A question to the rules. Only the members of its topic are set. */
 struct phantom_question {
     enum phantom_topic topic;
 
@@ -34,12 +35,12 @@ struct phantom_question {
     const struct convolution *convolution;
     int engine;
 
-    /* PHANTOM_NORM: cudnnBatchNormMode_t and the size of its input. */
+    /* PHANTOM_NORM: the cudnnBatchNormMode_t, and the size of the input. */
     int mode;
     bool backward;
     int64_t elements, channels;
 
-    /* PHANTOM_DRIVER: the device's addresses, and the use that is made of it. */
+    /* PHANTOM_DRIVER: the device's addresses, and the use that makes the driver take some of them. */
     struct arena *arena;
     enum phantom_use use;
 };

@@ -1,6 +1,6 @@
 /* What the driver takes of a device's addresses for code, as recordings of an H200 show it: for the first kernel, for
- * the first that reduces or gathers, and for cuBLAS, as its first handle is made. Later kernels take 2, 8 or 10 MiB at
- * times; launches do not tell which, so that is left out. */
+ * the first that reduces or gathers, and for cuBLAS, as its first handle is made. Some later kernels take 2, 8 or 10
+ * MiB. Launches do not show which kernels do, so no rule covers them. */
 #include "../arena.h"
 #include "rules.h"
 

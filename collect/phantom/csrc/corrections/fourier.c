@@ -1,8 +1,8 @@
 /* Fourier transforms of whole padded images, for outputs and for gradients of weights, by engines that cuDNN withholds
  * without a device.
  *
- * The two tensors that go in and the one that comes out are transformed and laid out anew, in turns, and what plays the
- * filter is turned around first. */
+ * The engine transforms and rearranges its two input tensors and its output tensor, in turns. First it turns the tensor
+ * that acts as the filter around. */
 #include "rules.h"
 
 /* cuDNN's numbers of the engines. */

@@ -1,5 +1,5 @@
-/* Fourier transforms of tiles of 32 by 32, two of them at a time, for the gradient of an image, by an engine that cuDNN
- * withholds without a device. */
+/* Fourier transforms of tiles of 32 by 32 pixels, two tiles at a time, for the gradient of an image, by an engine that
+ * cuDNN withholds without a device. */
 #include "rules.h"
 
 enum { SIDE = 32, AT_A_TIME = 2 };

@@ -1,10 +1,10 @@
 /* 1x1 convolutions by an engine that cuDNN withholds without a device, because cuBLASLt multiplies for it.
  *
- * Forward and backward to the image need nothing beyond what cuBLASLt asks for: nothing for three in four, else mostly
- * less than a block of 512 bytes. Which algorithm cuBLASLt takes is not known without a device, so its bytes are left
- * out. The gradient of a weight is a product for each image of the batch, each with a copy in fp32; the copies are then
- * added up. With the channels last it is one product, which cuBLASLt cuts or does not cut: there the workspace stays
- * what cuDNN says of the engine that it offers. */
+ * The forward pass and the image's gradient need only what cuBLASLt asks for: nothing for three in four convolutions,
+ * else mostly less than a block of 512 bytes. Which algorithm cuBLASLt takes is not known without a device, so its
+ * bytes are left out. The gradient of a weight is one product for each image of the batch, each with a copy in fp32;
+ * the copies are then added up. With channels last the gradient is a single product, which cuBLASLt may cut. For it the
+ * workspace stays what cuDNN reports for the engine that it offers. */
 #include "rules.h"
 
 /* cuDNN's numbers of the engine, for each operation. */

@@ -1,4 +1,4 @@
-/* The rules of corrections.c, a file each, and what several of them need. */
+/* The rules that corrections.c lists, each in a file of its own, and functions that several rules need. */
 #ifndef PHANTOM_RULES_H
 #define PHANTOM_RULES_H
 
@@ -12,12 +12,12 @@ phantom_rule phantom_context, phantom_local_memory, phantom_first_kernel, phanto
 
 enum { FLOAT = sizeof(float), COMPLEX = 2 * sizeof(float) };
 
-/* Planes of pixels: of the images of a batch, of its outputs, and of the weight. */
+/* The numbers of planes of pixels in a batch's images, in its outputs, and in the weight. */
 static inline int64_t image_planes(const struct convolution *c) { return phantom_product(c->image, 2); }
 static inline int64_t output_planes(const struct convolution *c) { return phantom_product(c->output, 2); }
 static inline int64_t weight_planes(const struct convolution *c) { return phantom_product(c->weight, 2); }
 
-/* Frequencies of a square of real numbers: half of them contain everything. */
+/* The frequencies to keep of a square of real numbers. The other half mirrors them. */
 static inline int64_t frequencies(int64_t side) { return side * (side / 2 + 1); }
 
 #endif

@@ -1,7 +1,7 @@
 /* Winograd's algorithm, step by step, for the gradient of a weight, by an engine that cuDNN withholds without a device.
  *
- * The images and the gradients of the outputs are cut into tiles and transformed, and so are their products, one for
- * each filter. */
+ * The engine cuts the images and the gradients of the outputs into tiles and transforms them. It also transforms their
+ * products, one for each filter. */
 #include "rules.h"
 
 /* cuDNN's number of the engine. */

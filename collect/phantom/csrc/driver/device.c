@@ -116,7 +116,8 @@ PHANTOM_API int cuCtxPopCurrent_v2(void **context) {
     return phantom_set_current_device(stack[--depth]);
 }
 
-/* The names without a version are the oldest ones; cuDNN asks for them and does without contexts if one is missing. */
+/* Functions without a version in their name are the oldest. cuDNN looks them up, and uses no contexts if one is
+ * missing. */
 PHANTOM_API int cuCtxPushCurrent(void *context) { return cuCtxPushCurrent_v2(context); }
 
 PHANTOM_API int cuCtxPopCurrent(void **context) { return cuCtxPopCurrent_v2(context); }

@@ -1,5 +1,5 @@
-/* Shared by the sources of the stub libcuda.so.1. All of libphantom.so's functions are weak here: a process that
- * lost LD_PRELOAD but found this library gets a driver without a device. */
+/* Declarations for the sources of the stub libcuda.so.1. Its references to functions of libphantom.so are weak: a
+ * process that lost LD_PRELOAD but found this library gets a driver without a device. */
 #ifndef PHANTOM_DRIVER_H
 #define PHANTOM_DRIVER_H
 

@@ -1,4 +1,4 @@
-/* Driver calls that have nothing to do and nothing to answer, and those that are refused. */
+/* Driver calls that do nothing and succeed, and driver calls that are refused. */
 #include "driver.h"
 
 #define IGNORED(name)        \
@@ -34,8 +34,8 @@ IGNORED(cuStreamWriteValue32)
 IGNORED(cuTensorMapEncodeIm2col)
 IGNORED(cuTensorMapEncodeTiled)
 
-/* A green context is a subset of the multiprocessors, with streams of its own. It is not modelled: a caller that
- * got success would go on with counts and handles that were never written. */
+/* A green context is a subset of the multiprocessors, with streams of its own. The phantom GPU does not model it: a
+ * caller that got success would go on with counts and handles that were never written. */
 #define REFUSED(name)            \
     PHANTOM_API int name(void) { \
         return phantom_refuse ? phantom_refuse(#name, CUDA_ERROR_NOT_SUPPORTED) : CUDA_ERROR_NO_DEVICE; \

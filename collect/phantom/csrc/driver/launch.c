@@ -7,7 +7,7 @@ struct configuration {
     void *stream;
 };
 
-/* All functions of the driver interface have one handle (module.c), so they are one kernel to what is loaded. */
+/* All kernels of the driver interface share one handle (module.c), so phantom_launched cannot tell them apart. */
 static int launched(const void *function, const void *caller, const void *stream, void **arguments, void **packed) {
     if (!phantom_launched_from)
         return CUDA_ERROR_NO_DEVICE;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Distinct non-null handles; nothing is behind them. */
+/* The addresses of these variables serve as distinct handles, which are not NULL. The variables hold nothing. */
 static char module, library, function, kernel, link_state;
 
 PHANTOM_API int cuModuleLoad(void **made, const char *path) {
@@ -85,8 +85,8 @@ PHANTOM_API int cuLinkComplete(void *state, void **binary, size_t *bytes) {
     return CUDA_SUCCESS;
 }
 
-/* What kernels compiled at run time need of registers and shared memory is not looked at: two blocks, as Triton's usual
- * kernels reach. It steers launch sizes, which allocate nothing. */
+/* Reports two blocks for any kernel, as Triton's usual kernels reach: which registers and shared memory a kernel needs
+ * is unknown. The number affects launch sizes, which allocate nothing. */
 PHANTOM_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks) {
     *blocks = 2;
     return CUDA_SUCCESS;
@@ -131,8 +131,8 @@ static void *entry(const char *name) {
     return NULL;
 }
 
-/* A name that is not here gets a function that does nothing: the runtimes inside NVIDIA's libraries ask for hundreds at
- * their start and give up if one is missing, and then call few. */
+/* Returns the function with this name, or a function that does nothing for an unknown name: at their start the runtimes
+ * inside NVIDIA's libraries look up hundreds of functions and give up if one is missing, but call only a few. */
 PHANTOM_API void *phantom_driver_entry(const char *name) {
     void *found = entry(name);
     if (found)

@@ -1,5 +1,5 @@
-/* libnvidia-ml.so.1: describes the phantom devices, so that no call reaches a real one. It has no times,
- * temperatures or powers: these are "not supported", never zeros. */
+/* libnvidia-ml.so.1: describes the phantom devices, so that no call reaches a real one. It reports temperatures, powers
+ * and other measurements as "not supported", never as zeros. */
 #include "../driver/driver.h"
 
 #include <stdio.h>
@@ -101,8 +101,8 @@ PHANTOM_API int nvmlDeviceGetP2PStatus(void *one, void *other, int index, int *s
     return SUCCESS;
 }
 
-/* The members that all versions of nvmlGpuFabricInfoV_t begin with. It is in no fabric: torch 2.13 asks before it makes
- * the first expandable segment, and takes a refusal for a fault of its own. */
+/* The members that all versions of nvmlGpuFabricInfoV_t begin with. The phantom GPU is in no fabric. It must say so,
+ * since torch 2.13 asks before its first expandable segment and takes a refusal for an internal error. */
 struct fabric_info {
     unsigned version;
     unsigned char cluster[16];

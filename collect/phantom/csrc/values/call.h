@@ -1,4 +1,4 @@
-// One call of an operator: its arguments, and what became known of its results.
+// One call of an operator: its arguments, and which values of its results are known.
 #ifndef PHANTOM_VALUES_CALL_H
 #define PHANTOM_VALUES_CALL_H
 
@@ -15,7 +15,7 @@ namespace values {
 
 using torch::jit::Stack;
 
-// Calls f with each defined tensor of a value until it gives false.
+// Calls f with each defined tensor in a value, until f returns false.
 template <class F>
 bool all_tensors(const c10::IValue& value, F f) {
     if (value.isTensor())
@@ -48,7 +48,7 @@ public:
 
     const c10::IValue& argument(size_t i) const { return arguments_[i]; }
 
-    // Whether all that the operator reads is known, and what it writes can be.
+    // Whether all values that the operator reads are known, and those that it writes can become known.
     bool is_known() const {
         for (size_t i : plan_.tensors) {
             Role role = plan_.roles[i];
@@ -63,7 +63,7 @@ public:
         return true;
     }
 
-    // Whether something that the operator reads is this rank's, in place of all ranks' (collective.h).
+    // Whether the operator reads values of this rank that stand for all ranks' values (collective.h).
     bool is_copied() const {
         bool found = false;
         for (size_t i : plan_.tensors)
@@ -75,7 +75,7 @@ public:
         return found;
     }
 
-    // The results get the same kind of knowledge, or lose it.
+    // Marks the results as values of this rank that stand for all ranks' values, or removes this mark.
     void copied(const Stack& stack, bool is) const {
         auto mark = [is](const at::Tensor& tensor) {
             known().copied(tensor, is);
@@ -94,7 +94,8 @@ public:
                 all_tensors(stack[stack.size() - plan_.results + i], mark);
     }
 
-    // To be called before the CUDA kernel: operators inside it may be followed too, and change what it changes.
+    // Keeps what compute() needs of the tensors that the operator writes. To be called before the CUDA kernel, since
+    // operators inside the kernel may change these tensors.
     void keep() {
         for (size_t i : plan_.tensors) {
             if (!written(i))
@@ -109,7 +110,7 @@ public:
         }
     }
 
-    // Runs the CPU kernel, and gives what it returns.
+    // Runs the operator's CPU kernel and gives its results in `host`.
     bool run(const c10::OperatorHandle& op, Stack& host) const {
         host.clear();
         for (size_t i = 0; i < arguments_.size(); i++)
@@ -117,8 +118,8 @@ public:
         return run_on_host(op, host) && host.size() == plan_.results;
     }
 
-    // To be called after the CUDA kernel: gives its results their values. If that fails, it returns false and they
-    // are unknown.
+    // Computes the values of the results. To be called after the CUDA kernel. Returns false if that fails; the values
+    // are then unknown.
     bool compute(const c10::OperatorHandle& op, const Stack& stack) {
         if (!results_are_small(stack))
             return false;
@@ -155,7 +156,7 @@ public:
                 all_tensors(stack[stack.size() - plan_.results + i], drop);
     }
 
-    // To be called after autograd has counted what was changed.
+    // Takes over autograd's count of the changes of each written tensor. To be called after autograd has counted.
     void count(uint64_t since) const {
         for (size_t i : plan_.tensors)
             if (written(i))
@@ -166,7 +167,7 @@ public:
     }
 
 private:
-    // Gives the tensors that were returned the values of those that a CPU kernel returned.
+    // Gives the tensors that the CUDA kernel returned the values of the tensors that the CPU kernel returned.
     static void learn_result(const c10::IValue& result, const c10::IValue& value) {
         if (result.isTensorList() && value.isTensorList()) {
             auto results = result.toTensorVector(), host = value.toTensorVector();
@@ -184,7 +185,7 @@ private:
                 OnHost guard;
                 on_host(tensor).copy_(host);
             }
-            // Nothing has a view of the rest of its storage.
+            // The whole storage counts as known: no tensor has a view of the part outside this new result.
             known().learn(tensor);
         }
     }
@@ -246,7 +247,7 @@ private:
             std::memcpy(const_cast<void*>(storage->data()), copied->second.data(),
                         std::min(storage->nbytes(), copied->second.nbytes()));
         bool was_known = std::find(before_.begin(), before_.end(), storage) != before_.end();
-        // A part says nothing about the rest.
+        // A storage does not become known when only a part of it was written.
         was_known || covers(tensor) ? known().learn(tensor) : known().forget(tensor);
     }
 

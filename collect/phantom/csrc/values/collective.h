@@ -1,6 +1,6 @@
-// Collectives. The peers are copies of this rank, so it receives from each what it sends. The maximum is its own
-// value, and the sum is its own times the number of ranks. On a device other ranks may have other values, so reads
-// of these, and of values derived from them, are reported.
+// Collectives. The peers are assumed to be copies of this rank, so it receives from each what it sends. The maximum is
+// this rank's value, and the sum is this value times the number of ranks. On a real device other ranks may have other
+// values, so the phantom GPU reports reads of such results, and of values derived from them.
 #ifndef PHANTOM_VALUES_COLLECTIVE_H
 #define PHANTOM_VALUES_COLLECTIVE_H
 
@@ -8,7 +8,7 @@
 
 namespace values {
 
-// Their schemas do not say what is written: it is the first argument.
+// Follows collectives that write their first argument. Their schemas do not declare that they write it.
 class Collective : public Follow {
 public:
     using Follow::Follow;
@@ -16,7 +16,7 @@ public:
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
         Call call(plan_, *stack);
         int operation;
-        phantom_reduction(&operation); // one that nobody asked about
+        phantom_reduction(&operation); // discards an earlier collective's count
         before_.callBoxed(op, keys, stack);
         if (plan_.base == "broadcast_")
             return broadcasts(call);
@@ -41,16 +41,16 @@ private:
         });
     }
 
-    // The value here is assumed to be what the root sent.
+    // If this rank is not the root, the value that it has is assumed to be the one that the root sent.
     static void broadcasts(const Call& call) {
         int operation;
         if (phantom_reduction(&operation) > 1)
             copied(call.argument(0));
     }
 
-    // To be called after it, since only NCCL is told the number of ranks and the effective operation (for truth
-    // values the sum is whether one holds). If NCCL was not asked, or this rank may not be the one that gets the
-    // sum, the value is unknown.
+    // Gives a reduction its result. To be called after the reduction, since only the call of NCCL shows the number of
+    // ranks and the operation (for truth values torch turns a sum into a maximum). If NCCL was not called, or if this
+    // rank may not be the one that gets the result, the value is unknown.
     bool reduces(const Call& call) const {
         enum { sum, product, max, min, average };
         int operation, ranks = phantom_reduction(&operation);
@@ -86,8 +86,8 @@ private:
         return all;
     }
 
-    // others: whether it is one of several parts, and all other parts belong to other ranks. A part may belong to a
-    // larger tensor, whose rest was known before.
+    // Fills `to` with copies of `from`. `others` means that `to` is one of several parts, which belong to different
+    // ranks. A part may belong to a larger tensor whose rest is known.
     static bool gather(const at::Tensor& to, const at::Tensor& from, bool others) {
         if (!is_known(from) || !is_plain(to) || !is_small(to) || !from.numel() || to.numel() % from.numel() ||
             to.dtype() != from.dtype() || !to.is_contiguous() || !from.is_contiguous())

@@ -1,7 +1,7 @@
-// What autograd counts, which it does after the operator. An operator that changes a tensor adds to the tensor's
-// version if autograd sees the call. It does not if it was called from inside another operator (a factory's fill_),
-// or has no such kernel (collectives). It would not do to expect one change after each operator: where none came,
-// the next writer outside the dispatcher would be mistaken for it.
+// Observes autograd's version counters of tensors, which autograd advances after an operator. An operator that changes
+// a tensor advances the counter if autograd sees the call. Autograd does not see a call from inside another operator (a
+// factory's fill_) or of an operator without an autograd kernel (collectives). So the code cannot expect one change
+// after each operator: if none came, it would take the next writer outside the dispatcher for the operator.
 #ifndef PHANTOM_VALUES_COUNTED_H
 #define PHANTOM_VALUES_COUNTED_H
 
@@ -9,7 +9,7 @@
 
 namespace values {
 
-// Stands around the kernel that counts.
+// Wraps the autograd kernel that advances version counters.
 class Counted : public c10::OperatorKernel {
 public:
     static constexpr c10::DispatchKey key = c10::DispatchKey::ADInplaceOrView;

@@ -1,7 +1,7 @@
-// What a program reads from a floating-point scalar that was not computed, a loss above all: a value that falls
-// with each read. Larger tensors read as zero. If a loss did too, a loop that stops when the loss no longer falls
-// would stop after as many epochs as its patience, and a loop that stops at a small loss at once. A real device
-// goes on.
+// The value that a program reads from a floating-point scalar that was not computed, above all a loss: it falls with
+// each read. Larger tensors read as zero. If a loss read as zero, a loop that stops when the loss no longer falls would
+// stop after as many epochs as its patience, and a loop that stops at a small loss would stop at once. On a real device
+// such loops go on.
 #ifndef PHANTOM_VALUES_FALLING_H
 #define PHANTOM_VALUES_FALLING_H
 
@@ -16,17 +16,17 @@
 
 namespace values {
 
-// Halves in 64 equal steps, from 127/128 on. The values have eight significant bits, as bfloat16 has, and are below
-// one, since the scalar may be a probability or a random number. They end at 2^-lowest, and never become zero,
-// which has no logarithm.
+// Returns values that fall from 127/128 on and halve in 64 equal steps. They have eight significant bits, as bfloat16
+// has, and are below one, since the scalar may be a probability or a random number. They end at 2^-lowest and are never
+// zero, since zero has no logarithm.
 inline double next_value(int lowest) {
     static std::atomic<int64_t> given{0};
     int64_t n = std::min<int64_t>(++given, 64 * lowest);
     return std::ldexp(1 - double(n % 64) / 128, -int(n / 64));
 }
 
-// Puts a value into the memory of an unknown scalar, unless it has one. It stays until something changes the
-// scalar. Returns false if the tensor is no such scalar.
+// Puts a value into the memory of an unknown scalar, unless it has one. The scalar keeps its value until something
+// changes it. Returns false if the tensor is no floating-point scalar.
 inline bool give_value(const at::Tensor& tensor) {
     if (known().is_given(tensor))
         return true;
@@ -35,7 +35,7 @@ inline bool give_value(const at::Tensor& tensor) {
     auto* data =
         static_cast<char*>(const_cast<void*>(tensor.storage().data())) + tensor.storage_offset() * tensor.itemsize();
     auto put = [data](auto value) { std::memcpy(data, &value, sizeof value); };
-    constexpr int half = 14, others = 120; // within what is normal
+    constexpr int half = 14, others = 120; // normal numbers of the type end below
     switch (tensor.scalar_type()) {
     case c10::kFloat:
         put(float(next_value(others)));
@@ -52,7 +52,7 @@ inline bool give_value(const at::Tensor& tensor) {
     default:
         return false;
     }
-    // A part says nothing about the rest: another read of it finds another value.
+    // An element of a larger storage is not remembered: each read of it gets another value.
     if (covers(tensor))
         known().learn(tensor, Known::given);
     return true;
@@ -66,9 +66,9 @@ inline bool is_judgement(const Plan& plan) {
     return !plan.changes && plan.results == 1 && (is_one_of(plan.base, comparisons) || is_one_of(plan.base, logic));
 }
 
-// To be called after the CUDA kernel. A comparison of scalars, and logic on its result, uses the values that they
-// read as. A read of the result still counts as unknown. Returns false if it is no such comparison, or if more than
-// scalars take part.
+// To be called after the CUDA kernel. Computes a comparison of scalars, or logic on its result, with the values that
+// reads of the scalars return. A read of the result still counts as an unknown read. Returns false if a tensor that
+// takes part is no scalar.
 inline bool judge(const Call& call, const Plan& plan, const c10::OperatorHandle& op, const Stack& stack) {
     if (answered || !stack.back().isTensor())
         return false;
@@ -80,7 +80,8 @@ inline bool judge(const Call& call, const Plan& plan, const c10::OperatorHandle&
         if (plan.roles[i] == Role::read && !all_tensors(call.argument(i), scalar))
             return false;
     auto has_value = [](const at::Tensor& tensor) { return is_known(tensor) || give_value(tensor); };
-    // The last first, and the first is less: in loss < best the new value comes first.
+    // The last argument gets its value first, so the first argument gets a lower one: in `loss < best` the new value is
+    // the first argument.
     for (auto i = plan.tensors.rbegin(); i != plan.tensors.rend(); i++)
         if (plan.roles[*i] == Role::read && !all_tensors(call.argument(*i), has_value))
             return false;

@@ -1,5 +1,5 @@
-// Unknown values are assumed to be finite if a program asks only for that: nobody wants to know the memory of a
-// training whose losses are not finite. Each case is reported.
+// If a program asks only whether unknown values are finite, the answer is that they are: nobody wants to know the
+// memory of a training whose losses are not finite. The phantom GPU reports each such answer.
 #ifndef PHANTOM_VALUES_FINITE_H
 #define PHANTOM_VALUES_FINITE_H
 
@@ -33,15 +33,15 @@ inline bool is_same(const at::Tensor& a, const at::Tensor& b) {
 
 inline bool is_unlikely(double value) { return !std::isfinite(value) && !(value < 0); }
 
-// Whether the answer is the same for all finite values.
+// Whether the operator's result is the same for all finite values of the tensor.
 inline bool is_about_finiteness(Finite kind, const Call& call) {
     if (kind == Finite::no || kind == Finite::unscale || !call.argument(0).isTensor())
         return false;
     const at::Tensor& tensor = call.argument(0).toTensor();
     if (!is_plain(tensor) || is_integral(tensor))
         return false;
-    // torch's isinf and isfinite compare with +inf. A program that compares with -inf looks for what it has masked
-    // itself.
+    // torch's isinf and isfinite compare with +inf. A program that compares with -inf looks for elements that it has
+    // masked itself.
     if (kind == Finite::comparison)
         return call.argument(1).isScalar() && call.argument(1).toScalar().isFloatingPoint() &&
                is_unlikely(call.argument(1).toScalar().toDouble());
@@ -51,7 +51,8 @@ inline bool is_about_finiteness(Finite kind, const Call& call) {
     return true;
 }
 
-// GradScaler: gradients have been divided, and none was found that is not finite.
+// GradScaler divides the gradients and checks that they are finite: their values are now unknown and are assumed to be
+// finite.
 inline void unscale(const Call& call) {
     all_tensors(call.argument(0), [](const at::Tensor& gradient) {
         known().forget(gradient);
@@ -60,12 +61,12 @@ inline void unscale(const Call& call) {
     tell(Told::assumed, "_amp_foreach_non_finite_check_and_unscale_");
 }
 
-// To be called after the CUDA kernel.
+// Fills a question's result with the answer for finite values. To be called after the CUDA kernel.
 inline bool assume_finite(const Plan& plan, const Call& call, const c10::OperatorHandle& op, const Stack& stack) {
     const at::Tensor &tensor = call.argument(0).toTensor(), &result = stack.back().toTensor();
     if (!is_mask(result) || !covers(result))
         return false;
-    // Zero answers as any finite value does.
+    // The CPU kernel gets zero in place of the tensor, since the answer is the same for all finite values.
     double zeros[2] = {0, 0};
     c10::Storage storage(c10::Storage::use_byte_size_t(), sizeof zeros, c10::DataPtr(zeros, c10::Device(c10::kCPU)),
                          nullptr, false);

@@ -7,8 +7,8 @@
 
 namespace values {
 
-// The CUDA kernel runs as before, so allocations equal the device's. If all its inputs are known, the operator's
-// CPU kernel then computes the results. Otherwise the results are unknown.
+// The CUDA kernel runs as before, so allocations equal the device's. If all inputs of the operator are known and small,
+// its CPU kernel then computes the results. Otherwise the results are unknown.
 class Follow : public c10::OperatorKernel {
 public:
     explicit Follow(const c10::OperatorHandle& op, c10::DispatchKey key = c10::DispatchKey::CUDA)

@@ -1,4 +1,5 @@
-// CPU tensors over the memory of CUDA tensors, which on a phantom device is host memory, and CPU kernels on them.
+// Makes CPU tensors over the memory of CUDA tensors, which on the phantom GPU is host memory, and runs CPU kernels on
+// them.
 #ifndef PHANTOM_VALUES_HOST_H
 #define PHANTOM_VALUES_HOST_H
 
@@ -13,11 +14,12 @@
 
 namespace values {
 
-// A kernel that was there before.
+// The type of an operator's kernel in torch's dispatcher.
 using Kernel =
     std::decay_t<decltype(std::declval<c10::OperatorHandle>().getComputedKernelForDispatchKey(c10::DispatchKey::CUDA))>;
 
-// Below autograd and all modes, unseen by profilers, and without warnings: what runs inside is not the script's doing.
+// While it lives, operators run below autograd and all modes, unseen by profilers and without warnings, since the
+// script did not call them.
 class OnHost {
 public:
     OnHost() : before_(c10::impl::tls_local_dispatch_key_set()) {
@@ -55,7 +57,8 @@ inline at::Tensor view(const at::Tensor& tensor, c10::Storage storage) {
     return host;
 }
 
-// from_blob does the same, but its headers take a second to compile.
+// Returns a CPU tensor over a CUDA tensor's memory. torch's from_blob could make it, but its headers take a second to
+// compile.
 inline at::Tensor on_host(const at::Tensor& tensor) {
     c10::Storage storage(c10::Storage::use_byte_size_t(), tensor.storage().nbytes(),
                          c10::DataPtr(const_cast<void*>(tensor.storage().data()), c10::Device(c10::kCPU)), nullptr,
@@ -63,7 +66,8 @@ inline at::Tensor on_host(const at::Tensor& tensor) {
     return view(tensor, std::move(storage));
 }
 
-// Runs the operator's CPU kernel on arguments of the host; false if there is none or if it does not take these.
+// Runs the operator's CPU kernel on CPU arguments. Returns false if the operator has no CPU kernel or if the kernel
+// refuses the arguments.
 inline bool run_on_host(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
     if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU))
         return false;

@@ -1,8 +1,8 @@
 // Which storages of CUDA tensors hold, in the phantom device's memory, the values that a device would hold, or
 // replacements for them.
 //
-// A storage is identified by a weak reference, so its entry ends with it. A finalizer of the storage, as in Python,
-// would put a Python object on each tensor, and autograd then does not take over a gradient.
+// A storage is identified by a weak reference, so its entry ends with it. A Python finalizer of the storage would give
+// each tensor a Python object, and autograd would then no longer take over its gradient.
 #ifndef PHANTOM_VALUES_KNOWN_H
 #define PHANTOM_VALUES_KNOWN_H
 
@@ -16,14 +16,15 @@
 
 namespace values {
 
-// Integer and boolean tensors of more bytes, and others of more, are not followed: they would cost the host more than
-// an upper bound or a zero is worth. A recommender's batch of ids for several tables is some MiB.
+// The largest integer or boolean tensor, and the largest other tensor, whose values are followed: more would cost the
+// host more time than known values are worth. A recommender's batch of ids for several tables is some MiB.
 constexpr size_t integer_bytes = 8 << 20;
 constexpr size_t other_bytes = 64 << 10;
 
 inline bool is_integral(const at::Tensor& tensor) { return c10::isIntegralType(tensor.scalar_type(), true); }
 
-// A plain CUDA tensor, whose memory holds its elements as they are.
+// Whether it is a strided CUDA tensor: not nested, quantized, a zero tensor or a Python subclass with a dispatch of its
+// own.
 inline bool is_plain(const at::Tensor& tensor) {
     return tensor.defined() && tensor.is_cuda() && tensor.has_storage() && tensor.layout() == c10::kStrided &&
            !tensor.is_nested() && !tensor.is_quantized() && !tensor._is_zerotensor() &&
@@ -34,7 +35,7 @@ inline bool is_small(const at::Tensor& tensor) {
     return tensor.storage().nbytes() <= (is_integral(tensor) ? integer_bytes : other_bytes);
 }
 
-// Whether nothing of the storage lies outside the tensor.
+// Whether the tensor covers all of its storage.
 inline bool covers(const at::Tensor& tensor) {
     return size_t(tensor.numel()) * tensor.itemsize() == tensor.storage().nbytes() &&
            tensor.is_non_overlapping_and_dense();
@@ -42,8 +43,8 @@ inline bool covers(const at::Tensor& tensor) {
 
 class Known {
 public:
-    // How the values of a storage are known: all of them; one value for all; or not at all, and this is what they
-    // read as (falling.h).
+    // How the values of a storage are known. every: each value. uniform: all elements have one value. given: unknown,
+    // but reads return the value that falling.h put there.
     enum How { every, uniform, given };
 
     bool has(const at::Tensor& tensor) {
@@ -53,7 +54,7 @@ public:
         return is(tensor, every);
     }
 
-    // Whether a storage of any size consists of one value, which is in its first element.
+    // Whether all elements of the tensor's storage are known to have one value, which is in its first element.
     bool is_uniform(const at::Tensor& tensor) {
         if (!is_plain(tensor))
             return false;
@@ -77,7 +78,7 @@ public:
         return entry && entry->copied && current(*entry, tensor);
     }
 
-    // They stay so until something that does not depend on other ranks is written over them.
+    // Sets or removes the mark that a storage holds values of this rank in place of all ranks' values.
     void copied(const at::Tensor& tensor, bool is) {
         if (is)
             any_copied_ = true;
@@ -112,7 +113,8 @@ public:
         return clock_;
     }
 
-    // Autograd has counted a change of a tensor; what was learned since a time before is not older than the change.
+    // To be called when autograd has counted a change of a tensor. Values learned after `since` already include the
+    // change.
     void count(const at::Tensor& tensor, uint64_t since) {
         if (!is_plain(tensor))
             return;
@@ -129,7 +131,8 @@ public:
         entries_.erase(tensor.storage().unsafeGetStorageImpl());
     }
 
-    // A captured operator writes at each replay, unobserved. What it wrote is never known again.
+    // Marks a tensor that a captured operator writes. Each replay writes it unobserved, so its values are never known
+    // again.
     void capture(const at::Tensor& tensor) {
         if (!is_plain(tensor))
             return;
@@ -138,8 +141,8 @@ public:
         captured_.emplace(tensor.storage().unsafeGetStorageImpl(), weak(tensor));
     }
 
-    // What a kernel may have written without the dispatcher: the storages that contain the addresses, or all of
-    // them.
+    // Forgets the storages that a kernel outside the dispatcher may have written: those that contain the addresses, or
+    // all.
     void forget_at(const void* const* addresses, size_t count, bool captured) {
         std::lock_guard<std::mutex> guard(lock_);
         for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -162,9 +165,9 @@ private:
 
     struct Entry {
         Weak storage;
-        const void* data = nullptr; // a storage that was resized has other memory
+        const void* data = nullptr; // differs after the storage was resized
         size_t bytes = 0;
-        Counter counter = Counter::reclaim(nullptr); // kept, since another tensor's could get the same address
+        Counter counter = Counter::reclaim(nullptr); // holds a reference, so that no other counter gets its address
         uint32_t version = 0;
         uint64_t learned = 0;
         How how = every;
@@ -175,8 +178,8 @@ private:
         return tensor.storage().getWeakStorageImpl();
     }
 
-    // Writers outside the dispatcher (compiled code, extensions) are noticed by autograd's version counter. Aliases
-    // may have a counter each (x.data), so it only counts if it is the same counter as before.
+    // Writers outside the dispatcher (compiled code, extensions) are noticed by autograd's version counter. Aliases may
+    // have different counters (x.data), so versions are compared only if the counter is the same as before.
     static c10::intrusive_ptr_target* counter(const at::Tensor& tensor) {
         static_assert(sizeof(c10::VariableVersion) == sizeof(void*), "a version counter is a pointer");
         c10::intrusive_ptr_target* pointer;
@@ -214,14 +217,14 @@ private:
     }
 
     std::mutex lock_;
-    std::atomic<bool> any_copied_{false}; // most processes meet no other
+    std::atomic<bool> any_copied_{false}; // false in processes that meet no collectives
     std::unordered_map<c10::StorageImpl*, Entry> entries_;
     std::unordered_map<c10::StorageImpl*, Weak> captured_;
     size_t limit_ = 1024;
     uint64_t clock_ = 0;
 };
 
-// Never destroyed: threads outlive the end of main.
+// The object is never destroyed, since threads may use it after main has ended.
 inline Known& known() {
     static Known* all = new Known;
     return *all;

@@ -1,4 +1,4 @@
-// Reports to Python, which alone knows the line of the script that is running.
+// Reports events to Python code, since only Python knows which line of the script is running.
 #ifndef PHANTOM_VALUES_LISTENER_H
 #define PHANTOM_VALUES_LISTENER_H
 
@@ -10,27 +10,29 @@
 namespace values {
 
 enum class Told : int {
-    read = 0,    // an unknown value was read: as zero, or as in falling.h
+    read = 0,    // an unknown value was read, as zero or as falling.h's value
     bound = 1,   // the size of an output is an upper bound
     exact = 2,   // the size of an output was computed from known values
     assumed = 3, // an unknown value was assumed to be finite or valid
-    copied = 4,  // a value was read that is this rank's, in place of all ranks'
+    copied = 4,  // a value of this rank was read, which stands for all ranks' values
     // the program asks whether values are close; if torch's own backward asks, it is reported as assumed, and the
     // answer is true
     check = 5,
 };
 
-// How a read is to be answered, as Python says: as usual, the other way, or, a truth value, as true.
+// How to answer a read. Python decides it: the usual value, the other value (turn() in reads.h), or true for a truth
+// value.
 enum Way : int { usual = 0, other = 1, yes = 2 };
 
-// Takes the GIL, and is called without any lock held. For a read and a check it returns the way to answer. A read
-// named truth is of unknown truth values, and one named judged is of a comparison's result from falling.h.
+// A listener takes Python's GIL, so its caller must hold no lock. For a read and a check it returns the way to answer.
+// The name "truth" means a read of an unknown truth value, and "judged" a read of a comparison's result from falling.h.
 using Listener = int (*)(int told, const char* name);
 
 inline std::atomic<Listener> listener{nullptr};
 
-// An exception that a script's signal handler raises while Python is called from here ends there. It is raised once
-// more as soon as Python goes on: later makes `call` run with the argument then (Py_AddPendingCall).
+// If a script's signal handler raises while this file calls Python, the exception cannot leave that call. It is raised
+// again as soon as the script's Python code goes on: `later` (Py_AddPendingCall) makes Python run `call` with the
+// argument then.
 struct Again {
     int (*later)(int (*call)(void*), void* argument);
     int (*call)(void*);
@@ -43,11 +45,11 @@ inline Way tell(Told told, const char* name) {
     Listener call = listener.load();
     Way way = call ? static_cast<Way>(call(static_cast<int>(told), name)) : usual;
     if (raised.exchange(false) && again.later(again.call, again.argument))
-        raised = true; // too much waits there: at the next one
+        raised = true; // Python's queue is full: tried again at the next report
     return way;
 }
 
-// Set while this thread is inside an operator that has been given its answer: reads inside it are then answered.
+// Not zero while this thread is inside an operator whose answer is already decided. Reads inside it are not reported.
 inline thread_local int answered = 0;
 
 struct Answered {
@@ -57,7 +59,7 @@ struct Answered {
     Answered& operator=(const Answered&) = delete;
 };
 
-// While it lives, this thread's reads return what is in the phantom's memory.
+// While it lives, reads of this thread return what is in the phantom GPU's memory, with `values` at any size.
 struct Announced {
     explicit Announced(bool values) : announce(values ? phantom_announce_known : phantom_announce_reads) {
         announce(1);

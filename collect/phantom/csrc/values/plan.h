@@ -1,4 +1,4 @@
-// What an operator's schema tells about following it.
+// What an operator's schema tells about its arguments and results, and whether its values can be followed.
 #ifndef PHANTOM_VALUES_PLAN_H
 #define PHANTOM_VALUES_PLAN_H
 
@@ -28,14 +28,14 @@ struct Plan {
     std::vector<Role> roles;
     std::vector<size_t> tensors; // arguments that may hold tensors
     bool writes = false;
-    bool changes = false; // what it writes depends on the previous contents
+    bool changes = false; // what the operator writes depends on the previous contents
     bool returns_views = false;
-    size_t training = SIZE_MAX; // the argument without which the running statistics are read only
-    std::vector<bool> fresh; // results that are no argument
+    size_t training = SIZE_MAX; // index of the argument that, if false, makes the running statistics read-only
+    std::vector<bool> fresh; // for each result, whether it is a new tensor and no argument
     size_t results = 0;
-    // Its results follow from its arguments.
+    // The operator's results can be computed from its arguments.
     bool followed = false;
-    // There is nothing to follow and nothing to forget.
+    // The operator writes no values: there is nothing to compute and nothing to forget.
     bool idle = false;
 
     explicit Plan(const c10::OperatorHandle& op) {
@@ -72,19 +72,21 @@ struct Plan {
             returns_views |= result.alias_info() && !result.alias_info()->isWrite();
             fresh.push_back(!result.alias_info());
         }
-        // If an operator reads no tensors, it could be one that leaves its memory unchanged.
+        // An operator that reads no tensors is followed only if it is listed here, since others may leave their
+        // result's memory unwritten.
         static constexpr std::array<std::string_view, 10> factories{
             "arange", "linspace", "logspace",       "range",        "eye",
             "fill_",  "zero_",    "_foreach_zero_", "tril_indices", "triu_indices"};
         followed = !random && (inputs || is_one_of(base, factories));
         static constexpr std::array<std::string_view, 4> unwritten{"resize_", "resize_as_", "set_", "record_stream"};
-        // torch's own linalg_eig calls it with a result that is no tensor yet.
+        // linalg_eig is not followed: torch calls it inside itself with a result that is no tensor yet.
         followed &= base != "linalg_eig";
         idle = is_one_of(base, unwritten) || base.find("empty") < 2 || !writes && (returns_views || !gives_tensors);
     }
 
 private:
-    // Batch norms write what their schemas call an input. They are the only operators with such an argument.
+    // Batch norms write their running statistics, which their schemas declare as inputs. No other operators have such
+    // an argument.
     bool changes_statistics() const {
         static constexpr std::array<std::string_view, 6> names{
             "native_batch_norm",       "cudnn_batch_norm",        "miopen_batch_norm",

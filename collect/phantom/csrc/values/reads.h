@@ -16,14 +16,14 @@ void turn_number(void* data) {
     std::memcpy(data, &value, sizeof value);
 }
 
-// The name under which a read is reported. A truth value that does not come from falling.h has a name of its own,
-// since a loop may wait for it.
+// The name under which a read is reported. Reads of truth values have names of their own, since a loop may wait for
+// one: "judged" if falling.h decided the value, else "truth".
 inline const char* name_of_read(const at::Tensor& tensor, const char* otherwise) {
     return tensor.scalar_type() != c10::kBool ? otherwise : known().is_given(tensor) ? "judged" : "truth";
 }
 
-// Turns the value that a read would return into the other one: false into true, zero into one, and a number from
-// falling.h, which is less than one, into its inverse. Or makes it true.
+// Turns the value that a read would return into the other value: false into true, zero into one, and a number from
+// falling.h, which is less than one, into its inverse. For the way `yes` it makes the value true.
 inline void turn(void* data, c10::ScalarType type, Way way) {
     if (way == yes) {
         *static_cast<bool*>(data) = true;
@@ -78,12 +78,12 @@ private:
         bool has_one = has_values || !uniform && give_value(from);
         OnHost guard;
         if (has_one) {
-            to.copy_(on_host(from)); // the phantom's own copies end at a limit
+            to.copy_(on_host(from)); // phantom_copy would zero a large one
             if (way != usual)
                 turn(to.data_ptr(), to.scalar_type(), way);
         } else if (uniform || way != usual)
             to.fill_(way != usual || first_byte(from));
-        else if (to.is_non_overlapping_and_dense()) // of whatever kind: not all can be filled
+        else if (to.is_non_overlapping_and_dense()) // memset, since zero_ does not take all types
             std::memset(to.data_ptr(), 0, to.nbytes());
         else
             to.zero_();
@@ -100,7 +100,7 @@ private:
             OnHost guard;
             on_host(to).copy_(from.is_cuda() ? on_host(from) : from);
         }
-        // A part says nothing about the rest.
+        // A storage does not become known when only a part of it was written.
         had_values || covers(to) ? known().learn(to) : known().forget(to);
         bool copied = known().is_copied(from);
         if (copied || covers(to))
@@ -114,9 +114,9 @@ public:
 
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
         const at::Tensor& tensor = stack->back().toTensor();
-        // Inside an operator that was answered a read is no news, but what an earlier tenant left is no value there
-        // either.
-        char before[16]; // a value that is turned is so for this read alone
+        // A read inside an operator whose answer is decided is not reported. Such a read, too, must not return what an
+        // earlier tensor left in the memory.
+        char before[16]; // the value before turn(), put back after this read
         char* turned = nullptr;
         if (is_plain(tensor) && tensor.numel() && !is_known(tensor)) {
             auto* data = static_cast<char*>(const_cast<void*>(tensor.storage().data())) +
@@ -146,7 +146,8 @@ public:
     }
 };
 
-// Changes a tensor's shape, which autograd counts as a change of it, and leaves its values.
+// For operators that change a tensor's shape and not its values. Autograd counts the new shape as a change of the
+// tensor.
 class Reshape : public Follow {
 public:
     using Follow::Follow;
@@ -159,8 +160,9 @@ public:
     }
 };
 
-// Reads the range of its input to place its bins, which does not change its size. Both ends read as zero here, and
-// the operator widens a range that is a point. As falling numbers, its maximum would be less than its minimum.
+// For operators that read the range of their input to place bins, whose number does not depend on it. Both ends of the
+// range read as zero, and the operator widens an empty range. As falling numbers, the maximum would be less than the
+// minimum.
 class Range : public Follow {
 public:
     using Follow::Follow;
@@ -171,8 +173,8 @@ public:
     }
 };
 
-// The backward of a decomposition uses it to check that a loss does not depend on the arbitrary part of the
-// decomposition.
+// For allclose. The backward of a matrix decomposition calls it to check that the loss does not depend on the arbitrary
+// part of the decomposition.
 class Close : public Follow {
 public:
     using Follow::Follow;
@@ -189,7 +191,8 @@ public:
     }
 };
 
-// Gives a truth value that its CUDA kernel reads from what it computed behind the dispatcher's back.
+// For equal. Its CUDA kernel computes the truth value outside the dispatcher and reads it from the device, so the value
+// from the CPU kernel replaces it.
 class Equal : public Follow {
 public:
     using Follow::Follow;
@@ -199,7 +202,7 @@ public:
         Stack host;
         bool computed = !phantom_captures_running() && call.is_known() && call.run(op, host);
         {
-            std::optional<Answered> inside; // the kernel may raise: of tensors on two devices
+            std::optional<Answered> inside; // the kernel may raise, for tensors on two devices
             if (computed)
                 inside.emplace();
             before_.callBoxed(op, keys, stack);

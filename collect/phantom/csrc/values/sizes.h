@@ -1,4 +1,4 @@
-// Operators whose CUDA kernels read from the device how large their output is.
+// Operators whose CUDA kernels read the size of their output from the device.
 #ifndef PHANTOM_VALUES_SIZES_H
 #define PHANTOM_VALUES_SIZES_H
 
@@ -9,7 +9,7 @@ namespace values {
 struct Size {
     std::string_view name;
     int64_t (*bound)(const Call&);
-    int64_t (*exact)(const Call&, const at::Tensor& first); // of the first result
+    int64_t (*exact)(const Call&, const at::Tensor& first); // the size of the first result
 };
 
 inline int64_t elements(const Call& call) { return call.argument(0).toTensor().numel(); }
@@ -45,7 +45,7 @@ struct Answer : Answered {
     ~Answer() { phantom_answer(-1); }
 };
 
-// The kernel gets its answer: exactly, where its input is known, else as an upper bound.
+// Gives the CUDA kernel the size of its output: the exact size if the input is known, else an upper bound.
 class Sized : public Follow {
 public:
     explicit Sized(const c10::OperatorHandle& op) : Follow(op), size_(*size_of(plan_.name)) {}
@@ -63,7 +63,7 @@ public:
             size = first_byte(tensor) ? tensor.numel() : 0;
             exact = true;
         }
-        // A size inside an operator that was answered is no news.
+        // A size inside an operator whose answer is already decided is not reported.
         if (!answered) {
             if (!exact && !phantom_captures_running())
                 tell(Told::read, plan_.name.c_str());
@@ -85,8 +85,8 @@ private:
     const Size& size_;
 };
 
-// A sparse tensor has at most as many elements as it was given. Its values and its indices' values are not
-// followed.
+// For coalesce, which merges a sparse tensor's elements at equal indices: the result has at most as many elements as
+// the tensor. The values of the result and of its indices are not followed.
 class Coalesce : public Follow {
 public:
     explicit Coalesce(const c10::OperatorHandle& op) : Follow(op, c10::DispatchKey::SparseCUDA) {}
@@ -105,14 +105,14 @@ public:
     }
 
 private:
-    // How many different columns there are, where the indices are known.
+    // Counts the different columns of the indices. Returns false if the indices are unknown.
     static bool count(const at::Tensor& indices, int64_t& size) {
         if (!is_known(indices))
             return false;
         static const auto of_one = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_unique2", "");
         static const auto of_many = c10::Dispatcher::singleton().findSchemaOrThrow("aten::unique_dim", "");
-        // unique_dim compares columns one with another, twenty times slower: an embedding's gradient has one index a
-        // row.
+        // Indices of one row, as of an embedding's gradient, are counted with _unique2: unique_dim compares columns
+        // with each other and is twenty times slower.
         bool one = indices.size(0) == 1;
         Stack stack =
             one ? Stack{on_host(indices), false, false, false} : Stack{on_host(indices), 1, true, false, false};

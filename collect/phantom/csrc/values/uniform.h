@@ -1,5 +1,6 @@
-// Masks of any size that consist of one truth value. Such a mask is the answer about a large tensor of unknown
-// values that are assumed to be finite (finite.h). Programs then ask whether any or all of it holds.
+// Masks of any size whose elements all have one truth value. finite.h makes such a mask if a program asks about a large
+// tensor of unknown values that are assumed to be finite. Programs then ask whether any or all of its elements are
+// true.
 #ifndef PHANTOM_VALUES_UNIFORM_H
 #define PHANTOM_VALUES_UNIFORM_H
 
@@ -13,8 +14,8 @@ inline unsigned char first_byte(const at::Tensor& tensor) {
     return *static_cast<const unsigned char*>(tensor.storage().data());
 }
 
-// Sets all of a mask that covers its storage to one value. In a large mask only the first element is written: its
-// pages were never touched.
+// Sets all elements of a mask that covers its storage to one value. In a large mask only the first element is written,
+// so that the other pages take no host memory.
 inline void make_uniform(const at::Tensor& mask, bool value) {
     size_t bytes = mask.storage().nbytes();
     if (!bytes)
@@ -23,7 +24,7 @@ inline void make_uniform(const at::Tensor& mask, bool value) {
     known().learn(mask, is_small(mask) ? Known::every : Known::uniform);
 }
 
-// Operators that give of one value one value, elementwise or all together.
+// Whether the operator's result is uniform if its arguments are, as for elementwise operators and for reductions.
 inline bool keeps_uniform(const Plan& plan) {
     static constexpr std::array<std::string_view, 12> names{"any",        "all",         "logical_not", "logical_and",
                                                             "logical_or", "logical_xor", "bitwise_not", "bitwise_and",
@@ -31,7 +32,8 @@ inline bool keeps_uniform(const Plan& plan) {
     return !plan.writes && is_one_of(plan.base, names);
 }
 
-// Computes with one element in place of many. False where an argument is neither a uniform mask nor one known element.
+// Computes one element of the result and sets all elements to it. Returns false if an argument is neither a uniform
+// mask nor one known element.
 inline bool compute_uniform(const Plan& plan, const Call& call, const c10::OperatorHandle& op, const Stack& stack) {
     if (!keeps_uniform(plan) || plan.results != 1 || !stack.back().isTensor())
         return false;
