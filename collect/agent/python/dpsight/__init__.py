@@ -1,4 +1,5 @@
-"""Calls with which a training script tells dpsight what hooks cannot see. Without a recording they do nothing."""
+"""Functions by which a training script tells dpsight what hooks cannot see. In a process that is not recorded they do
+nothing."""
 
 from dpsight.api import attach, config, detach, dump, mark, metric, phase, plan, predict, step, tag
 from dpsight.api import load_ipython_extension as load_ipython_extension  # %load_ext dpsight calls it

@@ -13,24 +13,25 @@ from dpsight import kinds
 
 
 class Does(enum.Enum):
-    """What a function of a library does. The arguments in brackets follow a method's own object."""
+    """What a function of a library does. The brackets in each comment list the function's arguments, for a method
+    without self."""
 
     KEEPS_INPUTS = "keeps inputs"  # (layer, …) It is a forward hook that keeps inputs in the layer's attributes.
     TAKES_NORMS = "takes norms"  # (layer, …) It computes norms, per-sample gradients or sums, and may let inputs go.
     RUNS_BACKWARD_TWICE = "runs backward twice"  # () It runs backward once for norms, once for the clipped sum.
     STEPS = "steps"  # () It is an optimizer's step, which may call another optimizer's step.
     CLEARS = "clears"  # () It clears gradients.
-    CLIPS = "clip"  # () These three are phases. An optimizer or an engine does them for its parameters.
+    CLIPS = "clip"  # () "clip", "accumulate" and "noise" are phases. An optimizer or an engine runs them.
     ACCUMULATES = "accumulate"
     ADDS_NOISE = "noise"
     ASKS_FOR_SAMPLES = "asks for samples"  # (parameter) Clipping calls it for each parameter in turn.
     STORES_SAMPLES = "stores samples"  # (param=, grad_sample=) It copies per-sample gradients to the parameter.
-    MAKES_NOISE = "makes noise"  # () For one parameter. It returns the noise.
+    MAKES_NOISE = "makes noise"  # () It returns the noise for one parameter.
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Classes of one kind: those with one of these names, and all their subclasses, also in other libraries."""
+    """Classes of one kind: the classes with one of these names, and all their subclasses, also in other libraries."""
 
     names: tuple[str, ...]
     methods: Mapping[str, Does]
@@ -50,7 +51,7 @@ class Adapter:
     classes: tuple[Classes, ...] = ()
     functions: Mapping[str, Does] = field(default_factory=dict)
     layers: Mapping[str, int] = field(default_factory=dict)  # attributes of layers, with the kinds of their tags
-    parameters: Mapping[str, int] = field(default_factory=dict)  # attributes of parameters, likewise
+    parameters: Mapping[str, int] = field(default_factory=dict)  # attributes of parameters, with kinds of tags
 
 
 _PRIVACY = {
@@ -125,9 +126,9 @@ OPACUS = Adapter(
     },
 )
 
-# fastDP, with its book-keeping and bias-only methods. Hooks keep the input and the output gradient of each layer until
-# the last layer's hook clips all layers. In evaluation each layer keeps its last input. The noise is added to the
-# clipped sum.
+# fastDP has book-keeping and bias-only methods. Hooks keep the input and the output gradient of each layer until the
+# last layer's hook clips all layers. In evaluation each layer keeps its last input. The noise is added to the clipped
+# sum.
 FASTDP = Adapter(
     name="fastDP",
     modules=("fastDP.autograd_grad_sample", "fastDP.autograd_grad_sample_dist", "fastDP.privacy_engine"),
@@ -153,7 +154,7 @@ FASTDP = Adapter(
     },
 )
 
-# private-transformers. Its engine runs backward itself, in the step of the optimizer.
+# private-transformers has an engine that runs backward itself, in the optimizer's step.
 PRIVATE_TRANSFORMERS = Adapter(
     name="private_transformers",
     modules=("private_transformers.autograd_grad_sample", "private_transformers.privacy_engine"),

@@ -168,7 +168,8 @@ _LATER: dict[str, Install] = {
 
 
 def _when(name: str, install_into: Install, callbacks: Callbacks, patches: Patches) -> None:
-    """Installs something once the module with this name has been imported, or at once if it already has been."""
+    """Calls an install function once the module with this name has been imported, or at once if the module already
+    is."""
     loaded = sys.modules.get(name)
     if loaded is not None:
         install_into(loaded, patches)

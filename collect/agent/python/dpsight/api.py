@@ -1,12 +1,12 @@
-"""The functions that a training script may call. Without a recording they do nothing. Only here, functions contain
-imports: a script that is not recorded must not load the agent."""
+"""The functions that a training script may call. In a process that is not recorded they do nothing. Only here,
+functions contain imports: a script that is not recorded must not load the agent."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-TYPE_CHECKING = False  # type checkers take the name for true; importing typing would take longer than all the rest
+TYPE_CHECKING = False  # type checkers take the name for true; an import of typing would take longer than this module's
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -37,7 +37,7 @@ def _collecting() -> bool:
 
 
 def installed() -> None:
-    """The agent is installed: repeats the script's earlier calls."""
+    """Called once the agent is installed: repeats the calls that the script made before."""
     _waiting.installed = True
     for say in _waiting.said:
         say()
@@ -61,7 +61,8 @@ def _recording() -> bool:
 
 
 class _Sparing:
-    """A call never fails, recorded or not. Arguments that cannot be recorded are reported on stderr, once each."""
+    """A context that keeps errors of dpsight's functions from the script. If an argument cannot be recorded, it reports
+    that on stderr, once for each function."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -157,12 +158,12 @@ def _resumed(name: str, body: Any) -> Any:
             with phase(name):
                 body.close()
             raise
-        except BaseException as error:  # the caller has thrown it into the generator
+        except BaseException as error:  # the caller threw this exception into the generator
             resume, value = body.throw, error
 
 
 def step(samples: int | None = None, tokens: int | None = None) -> None:
-    """Ends a training step, which had this many samples and tokens."""
+    """Ends a training step, which processed this many samples and tokens."""
     if _recording():
         from dpsight.recorder import step_limit, steps
 
@@ -218,7 +219,7 @@ def metric(name: str, value: float) -> None:
 
 
 def open(path: str | os.PathLike[str] = "runs") -> Store:
-    """The tables of a store, or of one run's folder. For notebooks. It needs pyarrow."""
+    """Opens the tables of a store, or of one run's folder, for example in a notebook. It needs pyarrow."""
     from dpsight.client.store import Store
 
     return Store(path)
@@ -230,8 +231,8 @@ def predict(
     device: str | None = None,
     store: str | os.PathLike[str] | None = None,
 ) -> Prediction:
-    """Predicts what a script with its arguments, or a function without arguments, needs on a GPU, in a process of
-    its own. device is as in dpsight predict --device. The run is kept if a store is named."""
+    """Predicts, in a process of its own, the GPU memory that a script with its arguments, or a function without
+    arguments, needs. device: as in dpsight predict --device. store: a folder in which the predicted run is kept."""
     from dpsight.client.predict import predict
 
     return predict(target, arguments, device, store)
@@ -251,7 +252,7 @@ def attach(
 
     events: the most allocator events that torch keeps before they are written. journal_mib: the most disk space that
     the journal may take. When it is full, recording starts over. dumps: the number of failed requests that each write a
-    run. Of later failures, the 1st, the 2nd, the 4th, the 8th …"""
+    run. Of the failures after them, the 1st, the 2nd, the 4th, the 8th … write one."""
     from dpsight.flight import session
     from dpsight.flight.settings import Wishes
 

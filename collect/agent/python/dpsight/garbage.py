@@ -21,8 +21,8 @@ from dpsight.recorder.counters import total_freed
 
 NEVER = "never"
 AT_ONCE = "at once"
-# For collections at once: the number of objects visited for each line and each call of a torch function. If a script
-# has more objects, garbage is collected only at every few of these moments.
+# If the collector runs at once: how many objects it may visit for each line and each call of a torch function. If a
+# script has more objects, garbage is collected only at every few of these moments.
 _OBJECTS_A_MOMENT = 5000
 # Visiting this many objects takes about three seconds. After that, collections become rarer by the square of the number
 # of visited objects, so that predicting a long script still takes minutes. A limit on time would be more direct, but
@@ -39,7 +39,7 @@ class Garbage:
         self.collected = 0  # bytes that collections freed
         self.left = 0  # bytes that were garbage at the end, but not freed
         self._before: int | None = None  # bytes freed before the present collection
-        self._own: dict[CodeType, bool] = {}  # whether code is the script's
+        self._own: dict[CodeType, bool] = {}  # whether a code object is the script's
         self._moments = 0  # moments for a collection since the last one
         self._collections = 0
         self._objects = 0  # number of objects at the last count

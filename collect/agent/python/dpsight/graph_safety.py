@@ -16,7 +16,7 @@ Safe = Callable[[Any], bool]
 
 
 def nowhere(_device: Any) -> bool:
-    """No device is safe."""
+    """Answers for any device that its gradients and graphs are not safe to read."""
     return False
 
 

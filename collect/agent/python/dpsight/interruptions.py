@@ -1,30 +1,31 @@
-"""Protects what must not stop half-way: a drain, a frame. A Python signal handler may raise between any two
-bytecodes, for example when the ring is already emptied and the frame not yet written. So the script's handlers
-wait until the agent's work is on disk. A signal mask of the thread would not do: the kernel then picks another
-thread, and Python still calls the handler in the main one."""
+"""Protects work that must not stop half-way: a drain, or the writing of a frame. A Python signal handler may raise
+between any two bytecodes, for example when the ring is already emptied and the frame not yet written. So the script's
+handlers wait until the agent's work is on disk. A thread's signal mask would not help: the kernel would pick another
+thread, and Python would still call the handler in the main thread."""
 
 from __future__ import annotations
 
-import _signal  # what signal wraps in enumerations, at ten times the price: every step enters the context
+import _signal  # without the enumerations of `signal`, which take ten times as long: every step enters the context
 import contextlib
 import functools
 import signal
 import threading
-from _thread import get_ident as _get_ident  # the interpreter's own function, whatever replaces it later
+from _thread import get_ident as _get_ident  # the interpreter's own function, even if the script replaces threading's
 from _thread import interrupt_main as _interrupt_main
 from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 _ASKED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGCHLD", "SIGBREAK")
-# The other signals report errors, or have no handlers that raise. Asking for all sixty-four would take longer than
-# a small drain.
+# The signals whose handlers are held back. Other signals report errors, or have no handlers that raise. To ask for the
+# handlers of all sixty-four signals would take longer than a small drain.
 _SIGNALS = [int(getattr(signal, name)) for name in _ASKED if hasattr(signal, name)]
 
 
 class Uninterrupted:
-    """A context in which no signal handler of the script runs. Handlers that were called run at its end, in order,
-    and raise there. Contexts nest. Other threads than the main one are never interrupted."""
+    """A context in which no signal handler of the script runs. Handlers of signals that arrive meanwhile run at its
+    end, in order, and may raise there. Contexts may be nested. In threads other than the main thread the context does
+    nothing, since Python runs no signal handlers there."""
 
     def __init__(self) -> None:
         self._main = threading.main_thread().ident
@@ -32,7 +33,7 @@ class Uninterrupted:
         self._held: list[int] = []  # signals whose handler the outermost context has taken
         self._handlers: dict[int, Any] = {}
         self._called: list[tuple[int, FrameType | None]] = []
-        self._stand_in = self._note  # one object, which getsignal gives back
+        self._stand_in = self._note  # one object, so that it can be compared with what getsignal returns
 
     def __enter__(self) -> None:
         if _get_ident() != self._main:
@@ -51,7 +52,7 @@ class Uninterrupted:
                         self._handlers[number] = handler
                         _signal.signal(number, stand_in)
             self._depth = 1
-        except BaseException:  # a handler was called before all were held
+        except BaseException:  # a handler raised before all handlers were held
             self._restore()
             raise
 
@@ -69,12 +70,13 @@ class Uninterrupted:
                 self._deliver()
 
     def entered(self) -> bool:
-        """Whether the main thread is inside."""
+        """Whether the main thread is inside the context."""
         return self._depth > 0
 
     @contextlib.contextmanager
     def raising_later(self) -> Iterator[None]:
-        """The same for code that no handler's exception could leave: they run at the main thread's next line."""
+        """Like the context itself, for code that an exception could not leave. Handlers run at the main thread's next
+        line."""
         self.__enter__()
         try:
             yield
@@ -93,7 +95,7 @@ class Uninterrupted:
             self._handlers[number](number, frame)
 
     def _restore(self) -> None:
-        for number in reversed(self._held):  # what people press comes last
+        for number in reversed(self._held):  # SIGINT, which users press, comes last
             if _signal.getsignal(number) is self._stand_in:
                 _signal.signal(number, self._handlers[number])
 
@@ -109,8 +111,8 @@ class Uninterrupted:
             raise raised
 
     def forget(self) -> None:
-        """In a child that another thread forked meanwhile, nothing leaves the context. Its main thread is the one
-        that forked."""
+        """For a child that another thread forked while the main thread was inside the context: nothing leaves the
+        context there. The child's main thread is the thread that forked."""
         self._main = threading.main_thread().ident
         self._restore()
         self._depth = 0
@@ -121,7 +123,7 @@ uninterrupted = Uninterrupted()
 
 
 def _code(handler: Any) -> CodeType | None:
-    """What runs first when a handler is called."""
+    """The code that runs first when a handler is called."""
     while isinstance(handler, functools.partial):
         handler = handler.func
     if not hasattr(handler, "__code__") and not hasattr(handler, "__func__"):
@@ -130,8 +132,8 @@ def _code(handler: Any) -> CodeType | None:
 
 
 def by_script(error: BaseException) -> bool:
-    """Whether a signal handler of the script's raised this in the middle of the agent's work: it is not the agent's to
-    catch. A handler that gave its place away before it raised is not known again."""
+    """Whether a signal handler of the script raised this exception in the middle of the agent's work. The agent must
+    not catch such an exception. A handler that was replaced before it raised is not recognised."""
     handlers = [*map(_signal.getsignal, _SIGNALS), *uninterrupted._handlers.values()]
     codes = {*filter(None, map(_code, handlers)), Uninterrupted._deliver.__code__}
     at = error.__traceback__

@@ -34,12 +34,12 @@ TEXTS = frozenset(
     )
 )
 REQUEST_OFFSET = 12
-# Values of the request word: the collector's, and the agent's while it is at work.
+# Values of the request word: the collector sets REQUESTED, and the agent sets ANSWERING while it drains.
 REQUESTED = 1
 ANSWERING = 2
-_ERROR_OFFSET = 24  # of the number of the error for which nothing more is written
-# Segments are allocated ahead of use: in a sparse map a full disk would kill the training with SIGBUS. Each doubles
-# the file, up to this size. If there is no room for that, it takes a smaller one.
+_ERROR_OFFSET = 24  # offset of the number of the error that ended the recording
+# Segments are allocated ahead of use: in a sparse map a full disk would kill the training with SIGBUS. Each segment
+# doubles the file, up to this size of a segment. If there is no room for it, the journal takes a smaller segment.
 SEGMENT = (1 << 20) * RECORD
 _FIRST = 1 << 20
 _LEAST = 1 << 12
@@ -52,7 +52,8 @@ _ERROR = struct.Struct("<I")
 
 class _File:
     """A file of the journal. A script may close every descriptor that it does not know (os.closerange), and open
-    its own files under these numbers. Those files are left alone, and the journal's is opened again."""
+    its own files under these numbers. This class leaves the script's files alone, and opens the journal's file
+    again."""
 
     def __init__(self, path: str, flags: int) -> None:
         self._path, self._flags = path, flags | getattr(os, "O_CLOEXEC", 0)
@@ -60,7 +61,7 @@ class _File:
         self._which = _which(self._descriptor)
 
     def descriptor(self) -> int:
-        """A descriptor of the file. Raises OSError if it is gone."""
+        """A descriptor of the file. Raises OSError if the file is gone."""
         if _which(self._descriptor) != self._which:
             self._descriptor = os.open(self._path, self._flags)
             if _which(self._descriptor) != self._which:
@@ -68,13 +69,13 @@ class _File:
         return self._descriptor
 
     def close(self) -> None:
-        """Closes it, if it is open."""
+        """Closes the file, if it is open."""
         if _which(self._descriptor) == self._which:
             os.close(self._descriptor)
 
 
 def _allocate(descriptor: int, size: int, more: int) -> None:
-    """Makes a file of this size larger."""
+    """Makes a file of `size` bytes larger by `more` bytes."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, size, more)
     else:
@@ -82,7 +83,7 @@ def _allocate(descriptor: int, size: int, more: int) -> None:
 
 
 def _which(descriptor: int) -> tuple[int, int] | None:
-    """The identity of an open file; None = no file has this number."""
+    """The identity of the file that is open under a descriptor; None if no file is."""
     try:
         found = os.fstat(descriptor)
     except OSError:
@@ -96,7 +97,7 @@ class Journal:
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
         self.start_ns = time.time_ns()
-        # The process id alone would not do, since exec keeps it.
+        # A process id alone would not be unique, since exec keeps it.
         base = os.path.join(os.path.abspath(folder), f"{os.getpid()}-{self.start_ns:x}")
         files: list[_File] = []
         try:
@@ -113,10 +114,11 @@ class Journal:
             raise
         self._lock = threading.Lock()
         self.written = 0
-        self.base = base  # of its two files' paths, without what tells them apart
+        self.base = base  # the common part of its two files' paths
 
     def grow(self) -> mmap.mmap:
-        """Adds a segment. A new map, not a resized one: another thread may be writing into the old one."""
+        """Adds a segment. It makes a new map and does not resize the old map, into which another thread may be
+        writing."""
         segment, marks = min(SEGMENT, max(_FIRST, self._size)), self._marks.descriptor()
         while True:
             try:
@@ -141,12 +143,13 @@ class Journal:
         head = bytes((kind, 0, 0, 0))
         length = _LENGTH.pack(len(payload))
         crc = zlib.crc32(payload, zlib.crc32(length, zlib.crc32(head)))
-        with uninterrupted, self._lock:  # half a frame would hide all that follow
+        with uninterrupted, self._lock:  # a reader could not find the frames after half a frame
             self._write(_FRAME_HEADER.pack(kind, crc, len(payload)), payload)
             self.written += 1
 
     def say_failed(self, number: int) -> None:
-        """Notes in the map the error for which nothing more is written: on a full disk a frame would have no room."""
+        """Notes in the map the number of the error that ends recording. On a full disk there would be no room for a
+        frame."""
         _ERROR.pack_into(self.map, _ERROR_OFFSET, number)
 
     def busy(self) -> bool:
@@ -176,7 +179,7 @@ class Journal:
                 todo[0] = todo[0][n:]
 
     def abandon(self) -> None:
-        """Lets go of a journal that a forked child inherited: it is the parent's."""
+        """Closes, in a forked child, the inherited journal, which belongs to the parent."""
         for file in (self._marks, self._frames):
             file.close()
 

@@ -74,7 +74,7 @@ NESTED = 1 << 0
 SKIPPED = 1 << 1
 INITIALIZES = 1 << 2  # torch itself makes a step with zero gradients, to create the optimizer's state
 
-# Flag of marks of updates: the step ended with it.
+# Flag of marks of updates: the step ended with the update.
 ENDS = 1 << 0
 
 # Flag of OOM marks: torch may recover from the failure. If it does not, a RAISED mark follows.

@@ -1,6 +1,6 @@
-"""Keeps secrets out of everything that the agent writes. Secret are values in the environment or on the command line
-whose names say so, and texts that their form, or a name beside them, shows to be secret. The collector has the same
-rules (collect/mask), and puts its patterns beside this module. Both are tested on the same cases."""
+"""Keeps secrets out of everything that the agent writes. A value in the environment or on the command line is secret if
+its name says so. A text is secret if its form, or a name beside it, shows that. The collector has the same rules
+(collect/mask), and puts its patterns beside this module. Both are tested on the same cases."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class _Rules:
         keywords = {k.lower() for p in self.patterns for k in p.keywords} | set(self.stems)
         self.worth = re.compile("|".join(map(re.escape, sorted(keywords))))
 
-    @functools.cache  # noqa: B019 - there is one of these
+    @functools.cache  # noqa: B019 - the process has one object of this class
     def expression(self, name: str) -> re.Pattern[str]:
         return re.compile(self.words[name], re.ASCII)
 

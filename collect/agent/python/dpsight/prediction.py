@@ -35,7 +35,7 @@ _phantom = Phantom()
 
 
 class Prediction:
-    """The facts that were written last."""
+    """Keeps the facts about the prediction that were written last."""
 
     def __init__(self) -> None:
         self._written: dict[str, Any] | None = None

@@ -1,6 +1,6 @@
-"""Records which of the user's own code this process ran: the script, and modules from its repository or from a folder
-that the user named (PYTHONPATH, an editable install). Each file's contents are hashed as early as possible, since a
-user may edit the script during a long training. The standard library and installed packages are not read: their
+"""Records the files of the user's own code that this process ran: the script, and modules from its repository or from a
+folder that the user named (PYTHONPATH, an editable install). Each file's contents are hashed as early as possible,
+since a user may edit the script during a long training. The standard library and installed packages are not read: their
 versions identify them.
 """
 
@@ -21,7 +21,7 @@ from dpsight.recorder import events, recorder
 MAIN = "__main__"
 COMMAND_TEXT = "-c"
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
-_GENERATED = "torchinductor_"  # then comes the user's name: torch.compile's default folder for code
+_GENERATED = "torchinductor_"  # torch.compile's default folder for generated code is this and the user's name
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
@@ -79,13 +79,13 @@ class ScriptCode:
             recorder.spared("noting which code the script is", error)
 
     def _read_command_text(self) -> None:
-        """Without a file, the text after -c is the script."""
+        """Reads the text after -c, which is the script if the script is no file."""
         text = sys.orig_argv[sys.orig_argv.index(COMMAND_TEXT) + 1]
         digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
         self._known[MAIN, COMMAND_TEXT] = {"module": MAIN, "file": COMMAND_TEXT, "sha256": digest, "changed": False}
 
     def _entry(self, module: str, path: str, root: str) -> dict[str, Any]:
-        """One file. It has no hash if the file may have changed since the import."""
+        """The record of one file. It has no hash if the file may have changed since the import."""
         name = os.path.relpath(path, root).encode(errors="backslashreplace").decode()
         entry = {"module": module, "file": name, "sha256": None, "changed": False}
         try:

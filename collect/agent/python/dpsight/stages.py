@@ -2,8 +2,8 @@
 private.
 
 Most stages happen before CUDA is initialised, also in launchers, which must not write a journal. So a stage is marked
-only when a journal is open, if necessary in its middle. Ingest decides which stages count: those before the first
-forward pass that trains.
+only once a journal is open, if necessary in the middle of the stage. Ingest decides which stages count: those before
+the first forward pass that trains.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _OFTEN = 2_000  # lines at which a prediction reads the memory; then it does at 
 
 
 class Surveys:
-    """When the script was looked at, and what was seen."""
+    """Decides when to look at the script's tensors, and remembers what the last looks saw."""
 
     def __init__(self) -> None:
         self._began_ns = 0

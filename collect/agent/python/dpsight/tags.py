@@ -1,5 +1,5 @@
-"""Tags say which tensor lies at which address at which mark. A tag records an observation, from which ingest derives an
-owner."""
+"""A tag states which tensor lies at which address at which mark. A tag records an observation, from which ingest
+derives an owner."""
 
 from __future__ import annotations
 

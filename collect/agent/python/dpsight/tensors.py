@@ -46,7 +46,7 @@ def storages(tensor: Any) -> Iterable[tuple[Any, int]]:
 def _inner_storages(tensor: Any) -> Iterator[tuple[Any, int]]:
     torch = recorder.torch
     kind = type(tensor)
-    if private.functorch_wraps(tensor):  # whatever its type: inside torch.func a plain tensor may be a wrapper
+    if private.functorch_wraps(tensor):  # of any type: inside torch.func a plain tensor may be a wrapper
         yield from storages(private.functorch_unwrapped(tensor))
         return
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:

@@ -1,8 +1,8 @@
-"""The only module that uses what torch, or the interpreter, does not promise to keep: private names, and how
-private objects are built. The rest of the agent gets it from here.
+"""The only module of the agent that uses private parts of torch and of the interpreter: private names, and how private
+objects are built.
 
-Each function is looked up once, so a hook costs no more than with torch's own name. What this torch lacks is
-None, or finds nothing. torch_probes says for each feature what it provides, and what is lost without it.
+Each function is looked up once, so a hook costs no more than with torch's own name. A function that the installed torch
+lacks is None, or finds nothing. torch_probes.py describes what each feature provides, and what is lost without it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ EXPANDED_WEIGHTS = "torch.nn.utils._expanded_weights.expanded_weights_utils"
 FSDP2 = "torch.distributed.fsdp._fully_shard._fully_shard"
 FSDP2_GROUPS = "torch.distributed.fsdp._fully_shard._fsdp_param_group"
 INDUCTOR = "torch._inductor.compile_fx"
-NAMED_OPTIMIZER = "torch.distributed.optim.named_optimizer"  # its class has an init_state that steps so, too
+NAMED_OPTIMIZER = "torch.distributed.optim.named_optimizer"  # its class has init_state, which steps with zero gradients
 OPS = "torch._ops"  # calls an operator by name
 STATE_DICT = "torch.distributed.checkpoint.state_dict"
 
-# Attributes that hooks take the place of.
+# Attributes of torch that hooks replace.
 CALL = "_call_impl"  # of Module: every call goes through it
 ENGINE = "_execution_engine"  # of Variable: every backward goes through it
-ENGINE_THREADS = "pt_autograd"  # beginning of the names of the engine's threads
-WATCHDOGS = "pt_nccl_watchdg"  # and of the threads that watch NCCL's collectives, one for each process group
+ENGINE_THREADS = "pt_autograd"  # the names of the engine's threads begin with it
+WATCHDOGS = "pt_nccl_watchdg"  # so do names of threads that watch NCCL's collectives, one for each process group
 INIT_STATE = "_init_optim_state"  # of STATE_DICT: steps with zero gradients, so that there is state to load into
 RECOMPUTATION = "_recomputation_hook"  # of torch.utils.checkpoint: the context of a recompute
 RECORD_HISTORY = "_record_memory_history"  # of torch.cuda.memory
@@ -46,7 +46,7 @@ PARAMETERS = "_parameters"
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 # Parts that torch's wrappers put into a module's path.
 WRAPPERS = frozenset(("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
-WRAPPERS_NAMED_BY = (  # where torch says so
+WRAPPERS_NAMED_BY = (  # where torch defines such a name
     ("torch.distributed.fsdp._common_utils", "FSDP_WRAPPED_MODULE"),
     ("torch.distributed.algorithms._checkpoint.checkpoint_wrapper", "_CHECKPOINT_WRAPPED_MODULE"),
 )
@@ -54,14 +54,14 @@ SHARD = "_local_tensor"  # of a DTensor: the part of this rank
 # Prefixes of an optimizer's attributes for its own hooks.
 OPTIMIZER_HOOKS = "_optimizer_"
 
-# Names in a function that asks for a convolution, including torch's own layers and generated code.
+# Names of which a function that computes a convolution uses one, including torch's own layers and generated code.
 CONVOLUTIONS = frozenset(
     ["convolution", "_convolution", "convolution_backward", "cudnn_convolution", "cudnn_convolution_transpose"]
     + [f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)]
 )
 
 
-# torch's functions without a public name, by their names here.
+# The private names of torch's functions, by the names of Private's attributes.
 _FUNCTIONS = {
     "lazy_call": "cuda._lazy_call",
     "record_history": "cuda.memory._record_memory_history",
@@ -89,17 +89,17 @@ _FUNCTIONS = {
     "disable_dynamo": "_disable_dynamo",
 }
 _OPTIONAL = frozenset(("current_node",))
-_CUDA = ("_C._cuda", "_C._Cuda")  # what a build without CUDA need not have
+_CUDA = ("_C._cuda", "_C._Cuda")  # a build without CUDA need not have these
 
 
 class Private:
-    """Those functions, looked up once; None if this torch lacks one."""
+    """torch's functions that have no public name, looked up once; None if the installed torch lacks one."""
 
     __slots__ = (*_FUNCTIONS, "fake_mode")
 
     # Memory.
     lazy_call: Function  # runs a function once CUDA is initialised
-    record_history: Function  # without our wrapper
+    record_history: Function  # torch's function, without the agent's wrapper
     memory_snapshot: Function
     memory_stats: Callable[[int], dict[str, Any]]
     set_metadata: Callable[[str], None]
@@ -111,31 +111,31 @@ class Private:
     is_capturing: Callable[[], bool]  # whether the current stream's work becomes part of a graph
     # Autograd.
     graph_task: Callable[[], int]  # the run of the engine that this thread is inside of; -1 = none
-    sequence_number: Callable[[], int]  # of the node that this thread makes next
+    sequence_number: Callable[[], int]  # the number of the node that this thread makes next
     current_node: Callable[[], Any] | None  # the node that the engine runs in this thread
     # Types that may lie between a tensor and its storage.
     DisableTorchFunction: Function  # a context
-    torch_function_modes: Callable[[], int]  # how many are on
+    torch_function_modes: Callable[[], int]  # how many modes are on
     functorch_level: Callable[[], Any]  # None outside of torch.func
     functorch_wraps: Callable[[Any], bool]
     functorch_unwrapped: Callable[[Any], Any]
-    functorch_batched: Callable[[Any], bool]  # of a wrapper: vmap's
+    functorch_batched: Callable[[Any], bool]  # whether a wrapper is vmap's
     dispatch_mode: Callable[[Any], Any]
     fake_key: Any
     fake_mode: Callable[[], Any]  # None unless something traces with fake tensors
     proxy_key: Any
-    tracing_state: Callable[[], Any]  # of torch.jit.trace in this thread; None = it does not run
+    tracing_state: Callable[[], Any]  # torch.jit.trace's state in this thread; None = it does not run
     disable_dynamo: Function
 
     def traces(self) -> bool:
-        """Whether something records operations on tensors, as torch.jit.trace, torch.export and make_fx do: asking
-        a tensor for a symbolic size would become part of their graph. With fake tensors nothing runs."""
+        """Whether torch.jit.trace, torch.export, make_fx or a similar tracer records operations on tensors: a question
+        for a symbolic size would become part of its graph. With fake tensors nothing runs on the device."""
         if self.tracing_state() is not None or self.fake_mode() is not None:
             return True
         return self.dispatch_mode(self.proxy_key) is not None
 
     def look_up(self, torch: Any) -> list[str]:
-        """Looks every function up. Returns the names that this torch lacks and a recording cannot do without."""
+        """Looks every function up. Returns the names that a recording needs and that the installed torch lacks."""
         lacking = []
         for name, path in _FUNCTIONS.items():
             try:
@@ -149,7 +149,7 @@ class Private:
         return lacking
 
     def bind(self, torch: Any) -> None:
-        """Looks every function up. Raises AttributeError if this torch lacks one that a recording cannot do without."""
+        """Looks every function up. Raises AttributeError if the installed torch lacks one that a recording needs."""
         lacking = self.look_up(torch)
         if lacking:
             raise AttributeError(f"torch {torch.__version__} has no {', '.join(lacking)}")
@@ -163,7 +163,7 @@ private = Private()
 
 
 def records_metadata(torch: Any) -> bool:
-    """Whether allocator events can carry the number of a mark: what ties the two together."""
+    """Whether allocator events can carry the number of a mark, which joins events and marks."""
     return hasattr(torch._C, "_cuda_setMemoryMetadata")
 
 
@@ -181,7 +181,7 @@ def own_parameters(module: Any) -> Iterable[tuple[str, Any]]:
 
 
 def compile_with(module: Any, impl: Any, compile_module: Callable[[], None]) -> Function:
-    """Compiles a module as if impl ran its calls: Module.compile takes the attribute. Returns what it compiled."""
+    """Compiles a module as if impl ran its calls, since Module.compile compiles that attribute. Returns the result."""
     vars(module)[CALL] = impl
     try:
         compile_module()
@@ -191,7 +191,7 @@ def compile_with(module: Any, impl: Any, compile_module: Callable[[], None]) -> 
 
 
 def set_compiled(module: Any, function: Function) -> None:
-    """Has the calls of a compiled module run this."""
+    """Makes the calls of a compiled module run a function."""
     module._compiled_call_impl = function
 
 
@@ -208,8 +208,8 @@ def step_code(optimizer: type) -> CodeType | None:
 
 
 def saved_attributes(kind: type) -> list[str]:
-    """The attributes in which nodes of this type hold saved tensors. Only these are read: to read those without "raw"
-    would unpack, which runs hooks of the script's."""
+    """The attributes in which nodes of this type hold saved tensors. Only these are read: to read attributes without
+    "raw" would unpack, which runs hooks of the script."""
     return [a for a in dir(kind) if a.startswith("_raw_saved_")]
 
 
@@ -220,14 +220,14 @@ def node_number(node: Any) -> int:
 
 
 def input_devices(node: Any) -> list[Any]:
-    """The devices of the gradients that flow into a node. Raises RuntimeError or AttributeError if it has lost its
-    graph."""
+    """The devices of the gradients that flow into a node. Raises RuntimeError or AttributeError if the node has lost
+    its graph."""
     return [m.device for m in node._input_metadata]
 
 
 def checkpoint_inputs(unpack_hook: Any) -> Iterator[Any]:
-    """What keeps the inputs of a checkpointed block, of a tensor that the block has saved: its unpack hook refers to
-    the frame that has it. A node, or in newer releases of torch saved tensors that are no node's."""
+    """The objects that keep the inputs of a checkpointed block: a node, or in newer releases saved tensors without a
+    node. The unpack hook of a tensor that the block saved refers to the frame that has them."""
     for cell in getattr(unpack_hook, "__closure__", None) or ():
         try:
             saver, kept = (getattr(cell.cell_contents, name, None) for name in ("input_saver", "saved_args"))
@@ -240,7 +240,7 @@ def checkpoint_inputs(unpack_hook: Any) -> Iterator[Any]:
 
 
 def is_saved(value: Any) -> bool:
-    """Whether this is a saved tensor, as nodes hold them."""
+    """Whether a value is a saved tensor in the form in which nodes hold it."""
     return hasattr(value, "unpack_hook")
 
 
@@ -250,7 +250,7 @@ def recomputed(frame: Any, group: Any) -> list[Any]:
 
 
 def gradient_hooks(p: Any) -> dict[int, Any] | None:
-    """The hooks that run when a parameter's gradient is complete; None if it never had one."""
+    """The hooks that run when a parameter's gradient is complete; None if the parameter never had such a hook."""
     return p._post_accumulate_grad_hooks
 
 
@@ -263,14 +263,14 @@ _SET_HOOKS = (
 
 @functools.cache
 def _set_hooks() -> Callable[..., None] | None:
-    """torch's function that makes the engine forget a dictionary of hooks. Setting Python's attribute to None does
-    not, and torch has no other way from Python. It takes two pointers: to a tensor, which is a pointer to what
-    _cdata says, and to a unique_ptr to the hooks. The name spells out both types: if torch changes one, nothing
-    is found.
+    """torch's function that makes the engine forget a dictionary of hooks. To set Python's attribute to None does not,
+    and torch has no other way from Python. The function takes two pointers: to a tensor, which is a pointer to the
+    object at _cdata, and to a unique_ptr to the hooks. Its name contains both types: if torch changes one, nothing is
+    found.
     """
     library = os.path.join(os.path.dirname(sys.modules["torch"].__file__ or ""), "lib", "libtorch_cpu.so")
     try:
-        # Only what torch has already loaded. With PyDLL the lock stays held, and torch takes it once more.
+        # RTLD_NOLOAD finds only a library that is loaded. PyDLL keeps Python's lock, which torch takes again.
         found = getattr(ctypes.PyDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_NOW), _SET_HOOKS)
     except (OSError, AttributeError) as error:
         if by_script(error):
@@ -282,11 +282,11 @@ def _set_hooks() -> Callable[..., None] | None:
 
 @functools.cache
 def forgets_gradient_hooks() -> bool:
-    """Whether the engine can be made to forget an empty dictionary of a parameter's hooks. It is tried on a tensor
-    whose dictionary nothing else may have afterwards. If the trial fails, the dictionaries stay.
+    """Whether the engine can be made to forget an empty dictionary of a parameter's hooks. After the
+    trial nothing may refer to the dictionary of the trial's tensor. If the trial fails, the dictionaries stay.
 
-    What it buys: the engine takes the interpreter's lock to look into an empty dictionary. That makes a bare
-    step one to two microseconds slower for each parameter, a tenth of a small layer's backward.
+    It saves time: the engine takes the interpreter's lock to look into an empty dictionary. That makes a bare step one
+    to two microseconds slower for each parameter, a tenth of a small layer's backward.
     """
     if _set_hooks() is None:
         return False
@@ -305,7 +305,7 @@ def forgets_gradient_hooks() -> bool:
 
 
 def forget_gradient_hooks(p: Any) -> None:
-    """Has the engine forget the dictionary of a parameter's hooks, if forgets_gradient_hooks says that it can."""
+    """Makes the engine forget the dictionary of a parameter's hooks, if forgets_gradient_hooks() is true."""
     set_hooks = _set_hooks()
     if set_hooks is not None:
         p._post_accumulate_grad_hooks = None
@@ -318,9 +318,9 @@ def forget_gradient_hooks(p: Any) -> None:
 def lasting(event: Any) -> Any:
     """Returns an event with a reference that is never released, not even when the interpreter ends.
 
-    What it buys: torch's destructor of an event asks for the current device. If there is none (in a forked child
-    that exits, after an error that the device keeps) it ends the process. Python's own references would go with
-    the module that has them.
+    It avoids a crash: torch's destructor of an event asks for the current device. If that fails (in a forked child that
+    exits, after an error that the device keeps) it ends the process. Python's own references would go with the module
+    that has them.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(event))
     return event
@@ -335,14 +335,14 @@ def local_tensor(tensor: Any) -> Any:
 
 
 def sparse_parts(tensor: Any) -> tuple[Any, Any]:
-    """Indices and values of a tensor in COO layout. The public names refuse one that is not coalesced."""
+    """Indices and values of a tensor in COO layout. The public methods refuse a tensor that is not coalesced."""
     return tensor._indices(), tensor._values()
 
 
 class Weak:
-    """A weak reference to a storage, which releases the memory, to see later who still holds it. torch needs such a
-    reference to be freed by hand. It is an object so that Python counts its users: threads share them, and a
-    lock would stay held if a script's signal handler raised. It keeps torch's functions itself: when the
+    """A weak reference to a storage. It does not keep the memory, and shows later whether the storage still exists.
+    torch needs such a reference to be freed by hand. It is an object so that Python counts its users: threads share it,
+    and a lock would stay held if a script's signal handler raised. It keeps torch's functions itself: when the
     interpreter ends, modules lose their names before the last objects go."""
 
     __slots__ = ("_expired", "_free", "_reference")
@@ -370,7 +370,7 @@ def expired(ref: Weak | None) -> bool:
 
 
 def bucket_makers(module: Any) -> Iterator[tuple[Any, str]]:
-    """Of torch.nn.parallel.distributed: the classes and methods that make the flat buckets of DDP's reducer."""
+    """The classes and methods of torch.nn.parallel.distributed that make the flat buckets of DDP's reducer."""
     if callable(vars(module.DistributedDataParallel).get("_ddp_init_helper")):
         yield module.DistributedDataParallel, "_ddp_init_helper"
     reducer = getattr(module.dist, "Reducer", None)  # a build without torch.distributed has none
@@ -394,7 +394,7 @@ def gathered_flat(group: Any) -> Any:
 
 def scattered_flat(group: Any) -> Any:
     """The flat tensor with a group's gradients; None = there is none."""
-    # The latest, which this group has sent; newer releases of torch keep a list.
+    # The latest state is this group's. Newer releases of torch keep a list of states.
     states = getattr(group.comm_ctx, "reduce_scatter_states", None) or [
         getattr(group.comm_ctx, "reduce_scatter_state", None)
     ]
@@ -407,7 +407,7 @@ def shards(group: Any) -> list[Any]:
 
 
 def group_path(group: Any) -> str:
-    """The path of the module that a group belongs to."""
+    """The path of the module to which a group belongs."""
     return group._module_fqn
 
 
@@ -424,8 +424,8 @@ def dynamo_skips(torch: Any) -> Callable[[CodeType], Any] | None:
 
 
 def inductor_ran() -> bool:
-    """Whether TorchInductor has compiled something, or may have: importing it, as naming torch.compile does, is no
-    sign."""
+    """Whether TorchInductor has, or may have, compiled something. That it is imported is no sign: naming torch.compile
+    does that."""
     if INDUCTOR not in sys.modules:
         return False
     counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
@@ -438,26 +438,26 @@ def inductor_ran() -> bool:
 
 # The interpreter's frames.
 
-_OPTIMIZED = 1  # flag of code whose variables lie in no dictionary: a function's
+_OPTIMIZED = 1  # flag of a function's code, whose variables lie in no dictionary
 _COPIES = sys.version_info < (3, 13)  # a frame that is asked for its variables keeps a copy of them
-# What gives a function that copy. If it names none of these, no variable of its own has it, so it can be emptied.
+# Names by which a function can get that copy. If a function uses none of them, its copy can be emptied.
 _ASKING = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
 
 
 def is_function(code: CodeType) -> bool:
-    """Whether code is a function's, whose variables lie in no dictionary."""
+    """Whether code is that of a function, whose variables lie in no dictionary."""
     return bool(code.co_flags & _OPTIMIZED)
 
 
 def variables(frame: FrameType) -> dict[str, Any]:
-    """A function's local variables; none if a tracer, or the function itself, would notice the question, or if the
-    interpreter does not behave as expected.
+    """A function's local variables. It returns none if a tracer, or the function itself, would notice the read, or if
+    the interpreter does not behave as expected.
 
     Until Python 3.13 the frame keeps a copy of its variables after a read, with every tensor in it. A script that
-    catches the error and goes on would then have less memory. So the copy is emptied, if nothing else has it.
+    catches the error and goes on would then have less memory. So the copy is emptied, if nothing else refers to it.
 
-    What it buys: the names of tensors that only a function's variable holds when a request fails. Without it
-    their owner is unknown.
+    The variables name tensors that only a function's variable holds when a request fails. Without them the owner of
+    such a tensor is unknown.
     """
     code = frame.f_code
     if not is_function(code):
@@ -472,7 +472,7 @@ def variables(frame: FrameType) -> dict[str, Any]:
 def _uncopied(frame: FrameType) -> dict[str, Any]:
     code, copy = frame.f_code, frame.f_locals
     found = dict(copy)
-    if sys.getrefcount(copy) > 3:  # another function has asked for it and only notices changes since
+    if sys.getrefcount(copy) > 3:  # another function has the copy and would notice the change
         return found
     for name in code.co_varnames + code.co_cellvars + code.co_freevars:
         copy.pop(name, None)
@@ -481,8 +481,8 @@ def _uncopied(frame: FrameType) -> dict[str, Any]:
 
 @functools.cache
 def reads_variables() -> bool:
-    """Whether a frame's variables can be read without a trace. It is tried on a frame of its own: its object must
-    go when its function releases it, although the frame was read."""
+    """Whether a read of a frame's variables leaves no reference to them. The trial uses a frame of its own: an object
+    must go when its function releases it, although the frame was read."""
     if not _COPIES:
         return True
 

@@ -1,7 +1,8 @@
-"""Whether each private feature of torch that the agent uses works in an interpreter: what "dpsight doctor" prints.
+"""Tests whether each private feature of torch that the agent uses works in an interpreter. "dpsight doctor" prints the
+results.
 
-A probe tries a feature on the CPU if possible. For what needs a GPU it checks whether torch has it: CUDA is
-never initialised. The agent itself does not load this module.
+A probe tries a feature on the CPU if possible. For a feature that needs a GPU it only checks whether torch has it,
+since a probe never initialises CUDA. The agent itself does not load this module.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ Probe = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Feature:
-    """One thing that torch does not promise to keep."""
+    """A private feature of torch, which a later torch may lack."""
 
     name: str
     gives: str
     without: str  # what is lost if the probe fails
-    needed: bool  # nothing can be recorded without it
+    needed: bool  # whether nothing can be recorded without the feature
     probe: Probe
 
 
@@ -75,7 +76,7 @@ def _observer(_torch: Any) -> bool:
 @_feature("start with CUDA", "recording from the first byte")
 def _start(torch: Any) -> bool:
     called: list[bool] = []
-    if not torch.cuda.is_initialized():  # else it would run at once
+    if not torch.cuda.is_initialized():  # otherwise the callback would run at once
         private.lazy_call(lambda: called.append(True))
     return not called
 
@@ -333,7 +334,7 @@ def _traces(torch: Any) -> bool:
 
     importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx(traced)(torch.ones(1))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # newer releases call it deprecated
+        warnings.simplefilter("ignore")  # newer releases of torch warn that it is deprecated
         torch.jit.trace(traced, torch.ones(1), check_trace=False)
     return not private.traces() and found == [True, True]
 
@@ -354,7 +355,7 @@ def _sparse(torch: Any) -> bool:
     return indices.shape == (1, 2) and values.tolist() == [1.0, 2.0]
 
 
-# Ranks. Features that need a process group are looked for in the code that would use them.
+# Ranks. A feature that needs a process group is only searched for, in the code of torch that would use it.
 
 
 @_feature("DTensor", "shards of distributed tensors", "distributed tensors have no tag")
@@ -408,7 +409,7 @@ def _wrappers(_torch: Any) -> bool:
     return named <= torch_compat.WRAPPERS
 
 
-# Compilers, and torch's other ways.
+# Compilers, and other parts of torch.
 
 
 @_feature("unseen by Dynamo", "compiled code without the agent", "Dynamo compiles the agent after a graph break")
@@ -429,7 +430,7 @@ def _kept(_torch: Any) -> bool:
 def _modules(torch: Any) -> bool:
     own = importlib.util.find_spec(torch_compat.INDUCTOR) is not None and torch_compat.OPS in sys.modules
     asked = [name for name in torch_compat.CONVOLUTIONS if hasattr(torch, name)]
-    return own and len(asked) == len(torch_compat.CONVOLUTIONS) - 1  # convolution_backward is an operator only
+    return own and len(asked) == len(torch_compat.CONVOLUTIONS) - 1  # convolution_backward exists only as an operator
 
 
 @_feature("expanded weights", "per-sample gradients of Opacus' ew", "these count as activation gradients")
@@ -444,7 +445,8 @@ def _variables(_torch: Any) -> bool:
 
 
 def _names(*owners: Any) -> set[str]:
-    """The names that the code of functions, and of the functions of classes and modules, uses."""
+    """The names that the code of the given functions uses, and the code of the functions in the given classes and
+    modules."""
     out: set[str] = set()
     for owner in owners:
         own = vars(owner).values() if isinstance(owner, type) or inspect.ismodule(owner) else [owner]
@@ -456,7 +458,7 @@ def _names(*owners: Any) -> set[str]:
 
 
 def results(torch: Any) -> list[dict[str, Any]]:
-    """The result of each probe; for one that raised, the error."""
+    """The result of each probe. For a probe that raised, it is the error."""
     private.look_up(torch)
     out = []
     for feature in FEATURES:

@@ -22,7 +22,8 @@ _CALLS = 8  # calls of a reducer that wait: it makes its buckets again after the
 
 
 class Watchdog:
-    """Buckets that DDP's reducers make again, and what the watchdog may still hold at the same time."""
+    """Counts the bytes of buckets that DDP's reducers make again, beside which the watchdog may still hold the first
+    buckets."""
 
     def __init__(self) -> None:
         self._calls: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -35,7 +36,7 @@ class Watchdog:
         events.buckets_made.subscribe(self._made)
 
     def notes(self) -> list[str]:
-        """Says in words what the prediction cannot know."""
+        """Notes, as sentences, on what the prediction cannot know."""
         if not self._beside:
             return []
         return [

@@ -1,2 +1,2 @@
-"""For users' own Python code outside of recorded processes. Its functions run the program dpsight and read its
+"""Functions for users' own Python code outside of recorded processes. They run the program dpsight and read its
 output."""

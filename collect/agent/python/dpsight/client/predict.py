@@ -1,4 +1,4 @@
-"""Predicts what a script or a function needs on a GPU, by running dpsight predict."""
+"""Predicts the GPU memory that a script or a function needs, by running dpsight predict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Prediction:
 
     fits: bool | None  # None if the run used no GPU memory, or if the answer is unknown
     peak: int | None  # peak allocated
-    reserved: int | None  # highest reserved, which must fit
+    reserved: int | None  # highest reserved, which must fit into the device's memory
     memory: int  # memory of the device
     device: str
     breakdown: dict[str, int]  # bytes at the peak, by category

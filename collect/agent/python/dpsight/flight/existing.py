@@ -1,5 +1,5 @@
-"""Tags what was allocated before recording began: the tensors of models and optimizers, and all other tensors that a
-name leads to. Their allocation was not recorded, so blocks without a tag count as untraced."""
+"""Tags tensors that were allocated before recording began: those of models and optimizers, and all others that a name
+of the script leads to. Their allocation was not recorded, so blocks without a tag count as untraced."""
 
 from __future__ import annotations
 

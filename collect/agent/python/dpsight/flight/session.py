@@ -35,7 +35,7 @@ from dpsight.tensors import living
 
 _MIB = 1 << 20
 _SIGNAL = int(getattr(_signal, "SIGUSR2", 0))
-_OVER = 2  # times the journal's largest size: beyond that nothing is recorded, if recording could not start over before
+_OVER = 2  # at so many times its largest size the journal takes nothing more, if recording could not start over before
 _FOLDERS = "dpsight-attached-"
 
 

@@ -48,7 +48,7 @@ class Wishes:
         return self.events * EVENT_BYTES
 
     def settings(self, spool: str, environment: Mapping[str, str]) -> Settings:
-        """The recorder's settings. It writes its journal into the folder spool."""
+        """The settings of a recorder that writes its journal into the folder spool."""
         phantom = bool(environment.get("PHANTOM_PROFILE"))
         return Settings(
             {

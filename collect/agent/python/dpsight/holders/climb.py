@@ -1,7 +1,7 @@
 """Finds who keeps an object alive: it searches for what refers to the object, then for what refers to that, until it
 reaches something with a name. gc.get_referrers() visits all objects that the garbage collector knows, 20 ms for a
 million, for any number of objects that it searches. So all objects are searched together, level by level, with one call
-a level.
+for each level.
 
 Ids are used instead of objects, since a list of objects would keep them alive beyond a look. hide() names the
 containers that must not count as holders.
@@ -28,9 +28,9 @@ NAMED = 0  # a global, an attribute of a model or of a class, a weak reference's
 INSIDE = 1  # something inside the value of a function's variable
 OBJECT = 2  # a closure, a default argument, a generator, an exception: the object is known, but not its own keeper
 VARIABLE = 3  # a variable of a function or of the script: a loop assigns it again in its next turn
-CYCLE = 4  # only itself, until the garbage collector runs
+CYCLE = 4  # only the object itself keeps it, until the garbage collector runs
 UNNAMED = 5  # an object without a name
-NOBODY = 6  # no Python object
+NOBODY = 6  # no Python object holds it
 
 
 Title = Callable[[Any], "str | None"]
@@ -68,7 +68,7 @@ class Climb:
         self._hidden = {id(self.__dict__), id(self._objects), id(names)}
 
     def hide(self, *containers: Any) -> None:
-        """These containers refer to the objects only because of the search."""
+        """Excludes containers as holders, since they refer to objects only because of the search."""
         self._hidden.update(map(id, containers))
 
     def ways(self, objects: list[Any], most: int, content: Container[int] = ()) -> dict[int, Path]:
@@ -151,7 +151,7 @@ class Climb:
         return best[0], best[2], best[3]
 
     def _leaves(self, key: int) -> Iterable[int]:
-        """The objects above an object whose referrers have not been searched yet."""
+        """The objects that lead to an object and whose own referrers have not been searched yet."""
         todo, seen = [key], {key}
         for at in todo:  # it grows
             if self._ends(at):
@@ -190,7 +190,7 @@ class Climb:
             if not self._parents[key]:
                 return UNNAMED if taken else NOBODY
             of_object = any(step.kind == references.FIELDS for _, step in self._parents[key])
-            if not of_object and self._in_cycle(key):  # the object itself is in it, and says more than its dictionary
+            if not of_object and self._in_cycle(key):  # the cycle contains the object: its own name says more
                 return CYCLE
         return NOBODY
 

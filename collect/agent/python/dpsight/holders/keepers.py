@@ -1,5 +1,5 @@
-"""Records who keeps each block that is no parameter, buffer, gradient or optimizer state. Looks happen at the end of
-instrumented steps, at a failed request, between lines of the script and at the end.
+"""Records which Python object keeps each block that is no parameter, buffer, gradient or optimizer state. Looks happen
+at the end of instrumented steps, at a failed request, between lines of the script and at the end.
 
 A look at a million objects takes one or two tenths of a second. On a GPU, looks are limited to a share of the time,
 except at the end, where no further step is timed. In a prediction the number of looks is limited instead, so that equal
@@ -36,7 +36,7 @@ _MOST = 128  # tensors with graphs, and others, from which one look starts
 _MOST_BLOCKS = 2_000  # blocks that one look records
 _EACH = 3  # first steps of a prediction that each get a look; then steps that come this many times later
 _LATER = 1.5
-_AGAIN = 4  # looks until blocks with a known holder are searched again
+_AGAIN = 4  # number of looks after which blocks with a known holder are searched again
 _KINDS = {climb.CYCLE: "cycle", climb.NOBODY: "native"}
 
 

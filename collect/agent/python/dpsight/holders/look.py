@@ -1,8 +1,9 @@
 """Tags memory by who holds it, at a failed request or between two lines of the script. Bare steps have no tags, and a
-script without models calls no hooks. So this look finds what an instrumented step tags at its beginning, what models
-received in this step, what autograd's graphs hold, and what local variables of running functions hold.
+script without models calls no hooks. So the look finds the tensors that an instrumented step would have tagged at its
+beginning, those that models received in this step, those that autograd's graphs hold, and those that local variables of
+running functions hold.
 
-It takes no device memory and keeps no references.
+A look takes no device memory and keeps no references to tensors.
 """
 
 from __future__ import annotations

@@ -43,11 +43,11 @@ INDEX = "index"  # an entry, named by the text in brackets
 ATTRIBUTE = "attribute"
 FIELDS = "fields"  # an object's dictionary
 LOCAL = "local"  # a variable of a function
-CELL = "cell"  # what a closure's cell holds
+CELL = "cell"  # the contents of a closure's cell
 CLOSURE = "closure"  # a function's cells
 DEFAULTS = "defaults"  # a function's default arguments
 CALLBACK = "callback"  # the callback of a weak reference
-SILENT = "silent"  # adds no words: the next object has its own
+SILENT = "silent"  # adds no words to the path: the next object has words of its own
 PART = "part"  # an unknown kind of reference
 
 

@@ -1,1 +1,1 @@
-"""Hooks: each sees one thing that the script does, and reports it to the recorder. None knows another."""
+"""Each hook observes one thing that the script does, and reports it to the recorder. No hook knows another hook."""

@@ -1,6 +1,6 @@
-"""Marks where autocast releases its casts. Inside a context it keeps the low-precision copy of every weight that
-needs a gradient. The cache cannot be inspected. The outermost context empties it when it ends, so blocks freed
-at that moment were in the cache."""
+"""Marks where autocast empties its cache. Inside a context of autocast the cache keeps a low-precision copy of every
+weight that needs a gradient. The cache cannot be inspected. The outermost context empties it at its end, so blocks
+freed at that moment were in the cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsight.recorder import MODULES, guarded, recorder
 
 
 def install(patches: Patches) -> None:
-    """Wraps the function that contexts empty the cache by."""
+    """Wraps the function by which contexts of autocast empty the cache."""
     torch = recorder.torch
     patches.set(torch, "clear_autocast_cache", _marked(torch.clear_autocast_cache))
 

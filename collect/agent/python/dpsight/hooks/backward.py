@@ -1,5 +1,6 @@
-"""Marks of backward. Every Python road to autograd ends in one attribute, the engine; its successor marks each run.
-On a GPU the work is done by the engine's own thread, so a hook on the first node sets a mark there."""
+"""Marks runs of backward. All Python code reaches autograd through one attribute, torch's engine. The agent's engine
+replaces it and marks each run. On a GPU the engine's own thread does the work, so a hook on the first node sets a mark
+there."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from dpsight.torch_compat import ENGINE, private
 
 
 def install(patches: Patches) -> None:
-    """Puts our engine in place of torch's, as its subclass."""
+    """Replaces torch's engine by an instance of a subclass."""
     variable = recorder.torch.autograd.variable.Variable
     base = type(getattr(variable, ENGINE))
 
@@ -41,7 +42,7 @@ def install(patches: Patches) -> None:
                 if runs.updates_inside:
                     _first_updated_inside()
                 return out
-            if not recorder.level or _is_traced():  # also AOTAutograd's joint graph, in which nothing runs
+            if not recorder.level or _is_traced():  # _is_traced: for example AOTAutograd's joint graph
                 return run(*args, **kwargs)
             nested = in_backward()
             releases = _enter(args, kwargs, nested)
@@ -70,14 +71,14 @@ def _is_traced() -> bool:
 
 @guarded("the backward hook", otherwise=False, opens=(kinds.BACKWARD_BEGIN,))
 def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
-    """Marks the beginning of a run. Returns whether it releases the whole graph."""
+    """Marks the beginning of an engine's run. Returns whether the run releases the whole graph."""
     argument = functools.partial(_argument, args, kwargs)
     roots = argument(0, "tensors", ())
     keep, create = bool(argument(2, "keep_graph")), bool(argument(3, "create_graph"))
     functorch = private.functorch_level() is not None
     thread.close_stale()
     if thread.recomputes and thread.recomputes[-1]:
-        # A reentrant checkpoint's recompute ends where its own backward begins.
+        # The recompute of a reentrant checkpoint ends where the backward of the recomputed part begins.
         thread.recomputes.pop()
         stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 1))
         if recorder.level >= TAGS:
@@ -101,8 +102,8 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
         runs.begins(k)
         stamps.stamp(k)
         stamps.backward_begins()
-    # Without events, a thread that makes marks announces itself with the first of them: a hook in every run would
-    # be noticeable in steps of a few milliseconds.
+    # Only runs whose allocator events are recorded get the hook, since it would be noticeable in steps of a few
+    # milliseconds. In other runs an engine's thread marks its arrival before its first mark.
     if drains.recording:
         _mark_engine(roots, k)
     thread.trained(nested)
@@ -111,7 +112,7 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
 
 @guarded("the backward hook", opens=(kinds.BACKWARD_BEGIN,))
 def _leave(nested: bool, released: bool) -> None:
-    """Marks the end of a run. released: it was whole, and has let go of its graph."""
+    """Marks the end of an engine's run. released: the run has released its whole graph."""
     events.run_ended.tell()
     k = thread.end(kinds.BACKWARD_BEGIN, kinds.NESTED_RUN if nested else 0)
     if nested or thread.inside(kinds.BACKWARD_BEGIN):
@@ -126,8 +127,8 @@ def _leave(nested: bool, released: bool) -> None:
 
 @guarded("the backward hook")
 def _ran(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool, out: Any) -> None:
-    """Reports what a run has made, after the mark of its end. The engine's threads are done by then, so addresses
-    are certain."""
+    """Reports the gradients that a run has made. It does so after the mark of the run's end, when the engine's threads
+    are done, so addresses are certain."""
     argument = functools.partial(_argument, args, kwargs)
     transform = private.functorch_level() is not None
     if transform:
@@ -138,7 +139,8 @@ def _ran(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool, out: Any) 
 
 @guarded("the backward hook", opens=(kinds.BACKWARD_BEGIN,))
 def _first_updated_inside() -> None:
-    """From here on runs are marked."""
+    """Called when a run in a step without phases has updated parameters: marks the update. From then on runs are
+    marked."""
     thread.close_stale()
     stamps.stamp(recorder.mark(kinds.UPDATED, kinds.IN_BACKWARD))
     _updated_inside()
@@ -146,15 +148,15 @@ def _first_updated_inside() -> None:
 
 def _updated_inside() -> None:
     runs.forget_updates()
-    if not thread.inside(kinds.OPTIMIZER_BEGIN):  # else the step ends with the update around it
+    if not thread.inside(kinds.OPTIMIZER_BEGIN):  # otherwise the outer optimizer's update ends the step
         steps.updated("in backward")
 
 
 @quiet
 def _mark_engine(roots: Any, k: int) -> None:
-    """Has the first node on each device mark its thread before it allocates anything.
+    """Makes the first node on each device mark its thread before the node allocates anything.
 
-    One-shot: a graph kept by retain_graph fires its old hooks again in the next run, and would mark this one.
+    The hook runs once: the next run over a retained graph would call it again, with this run's number.
     """
     devices = set()
     for root in roots:

@@ -1,8 +1,8 @@
 """Marks the modules that backward is inside of. Hooks on the nodes that made a module's outputs tell when backward
-enters it, and hooks on the nodes that made its inputs when it leaves.
+enters the module. Hooks on the nodes that made its inputs tell when backward leaves it.
 
-They are prehooks: a node with other hooks keeps its gradients longer, and register_full_backward_hook adds its
-own nodes to the graph. Both would raise the peak.
+These hooks are prehooks. Other hooks would make a node keep its gradients longer, and register_full_backward_hook adds
+nodes to the graph. Both would raise the peak.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dpsight.torch_compat import node_number, private
 
 
 def install() -> None:
-    """Watches modules being called."""
+    """Subscribes to calls of modules."""
     events.module_called.subscribe(_watch_inputs)
     events.module_returned.subscribe(_watch_outputs)
 
 
 def _no_graph() -> bool:
-    """Whether the tensors of this call have no nodes that backward will come by."""
+    """Whether the tensors of this call have no nodes that backward will reach."""
     return not recorder.torch.is_grad_enabled() or in_backward() or private.functorch_level() is not None
 
 
@@ -51,14 +51,15 @@ def _watch_outputs(out: Any, call: Call, calls: list[Call]) -> None:
 
 @guarded("following backward through modules")
 def _entered(path: tuple[tuple[int, int], ...]) -> None:
-    """Backward is inside the last module of path: leaves those that are not on the path, and enters those that are."""
+    """Called when backward is inside the last module of path: marks that it has left modules that are not on the path,
+    and has entered those that are."""
     if recorder.level < MODULES:
         return
     if thread.arrived < runs.latest:
         thread.arrives(runs.latest)
     inside = thread.backward_modules
     if path[-1] in inside:
-        return  # a container whose last child made its output: we are deeper already
+        return  # a container whose last child made its output: backward is already inside that child
     while inside and inside[-1] not in path:
         recorder.mark(kinds.MODULE_BACKWARD_END, 0, inside.pop()[1])
     k = 0
@@ -66,7 +67,7 @@ def _entered(path: tuple[tuple[int, int], ...]) -> None:
         if call not in inside:
             inside.append(call)
             k = recorder.mark(kinds.MODULE_BACKWARD_BEGIN, 0, call[1])
-    stamps.module(k)  # nothing ran between these marks
+    stamps.module(k)  # one stamp suffices: nothing ran on the device between these marks
 
 
 @guarded("following backward through modules")

@@ -1,5 +1,5 @@
-"""Marks of activation checkpointing: the exact scope of each recompute. A forward hook inside backward would be no
-proof of one: per-sample methods run modules there too."""
+"""Marks the beginning and the end of each recompute of activation checkpointing. A module's call inside backward does
+not prove a recompute: per-sample methods run modules there too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpsight.recorder import TAGS, events, guarded, recorder, stamps, steps, thr
 
 
 def install(checkpoint: Any, patches: Patches) -> None:
-    """Hooks torch.utils.checkpoint. Parts that this release lacks are left out."""
+    """Hooks torch.utils.checkpoint. It leaves out parts that the installed torch lacks."""
     base = getattr(checkpoint, torch_compat.RECOMPUTATION, None)
     if isinstance(base, type):
         patches.set(checkpoint, torch_compat.RECOMPUTATION, _recomputation(base))
@@ -23,10 +23,10 @@ def install(checkpoint: Any, patches: Patches) -> None:
 
 def _recomputation(base: Any) -> type:
     class Recomputation(base):
-        """The scope of a non-reentrant recompute, one that stops early included."""
+        """The context of a non-reentrant recompute, which may stop early."""
 
         def __init__(self, frame: Any, group: Any, *args: Any, **kwargs: Any) -> None:
-            self._frame, self._group = frame, group  # the first is a weak reference
+            self._frame, self._group = frame, group  # frame is a weak reference
             super().__init__(frame, group, *args, **kwargs)
 
         def __enter__(self) -> Any:
@@ -42,7 +42,7 @@ def _recomputation(base: Any) -> type:
 
 @guarded("the hook of checkpoints", opens=(kinds.RECOMPUTE_BEGIN,))
 def _begins(reentrant: bool) -> None:
-    steps.keep_phases()  # a recompute is a part of the run around it
+    steps.keep_phases()  # only the marks of the run around a recompute show its place
     thread.recomputes.append(reentrant)
     stamps.module(thread.begin(kinds.RECOMPUTE_BEGIN, 0, int(reentrant)))
 
@@ -71,7 +71,7 @@ def _reentrant(function: Any) -> Any:
 
 @guarded("the hook of checkpoints", opens=(kinds.RECOMPUTE_BEGIN,))
 def _reentrant_ended(depth: int) -> None:
-    # Its own backward ends the recompute. Without one, nothing else has ended it.
+    # The backward of the recomputed part has ended the recompute. If there was none, the recompute ends here.
     if thread.recomputes and len(thread.recomputes) >= depth and thread.recomputes[-1]:
         thread.recomputes.pop()
         stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 1))

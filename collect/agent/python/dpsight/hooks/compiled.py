@@ -1,4 +1,4 @@
-"""Marks of compiled code. Hooks vanish inside code that Dynamo has traced, so it is bracketed from outside."""
+"""Marks calls of compiled code. Hooks do not run inside code that Dynamo has traced, so marks stand around it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpsight.recorder import codes, events, guarded, recorder, runs, stamps, ste
 
 
 def install(patches: Patches) -> None:
-    """Wraps torch.compile. Module.compile, whose calls go another way, is forward's."""
+    """Wraps torch.compile. forward.py wraps Module.compile."""
     patches.set(recorder.torch, "compile", _compile(recorder.torch.compile))
 
 
@@ -23,7 +23,7 @@ def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
             return lambda m: compile(m, **kwargs)
         result = original(model, **kwargs)
         if result is model or isinstance(result, recorder.torch.nn.Module) or not callable(result):
-            return result  # modules have hooks of their own
+            return result  # compiled modules are marked by forward.py
         return _region(model, result)
 
     return compile
@@ -54,7 +54,7 @@ def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 @guarded("the hook of compiled code", opens=(kinds.COMPILED_BEGIN,))
 def _begins(label: str) -> None:
-    steps.keep_phases()  # an update may have vanished into the region: its backward tells
+    steps.keep_phases()  # the compiled code may contain an update: only a marked run of backward shows that
     grad = kinds.GRAD if recorder.torch.is_grad_enabled() else 0
     thread.begin(kinds.COMPILED_BEGIN, grad, recorder.name(label))
 
@@ -64,13 +64,14 @@ def _ended(label: str, runs_before: int, updates_before: int) -> None:
     number = recorder.name(label)
     k = thread.end(kinds.COMPILED_BEGIN, 0, number)
     if runs.count > runs_before and steps.updates == updates_before:
-        # A whole step was compiled: its optimizer has vanished into the region.
+        # The compiled code contains a whole step, whose optimizer runs without hooks.
         stamps.stamp(k)
         steps.updated(("compiled", number))
 
 
 def _step(optimizer: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled step with the marks of an update. While its frame is there, the update is alive."""
+    """Returns an optimizer's compiled step with the marks of an update around it. While this function's frame exists,
+    the update is running."""
 
     def step(*args: Any, **kwargs: Any) -> Any:
         events.compiled_update_begins.tell(optimizer)

@@ -1,8 +1,9 @@
-"""What ranks keep for communication: the flat buckets in which DDP's reducer averages gradients, and what FSDP2
-gathers and scatters.
+"""Follows the memory that ranks need for communication: the flat buckets in which DDP's reducer averages gradients, and
+the tensors that FSDP2 gathers and scatters.
 
-The buckets belong to C++. No call returns their addresses without an allocation of its own, and a hook that
-receives them would replace a script's. So marks around the two calls that make them tell which blocks they are.
+Torch's C++ code owns DDP's buckets. No call returns their addresses without an allocation of its own, and a hook that
+receives them would replace the script's hook. So marks around the two calls that make buckets show which blocks they
+are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ DDP = "torch.nn.parallel.distributed"
 
 
 def install_ddp(module: Any, patches: Patches) -> None:
-    """Watches the reducer being created, and making its buckets again in the second forward."""
+    """Watches how the reducer is created, and how it makes its buckets again in the second forward."""
     cls = module.DistributedDataParallel
     stages.wrap(cls, "__init__", stages.WRAP, patches)
     for owner, attribute in list(torch_compat.bucket_makers(module)):
@@ -42,18 +43,18 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
             events.buckets_made.tell(args[0])
         return anew
 
-    # An instance method of C++ has neither a dictionary nor annotations.
+    # A method that C++ defines has neither a dictionary nor annotations to copy.
     return functools.wraps(function, assigned=("__name__", "__doc__"), updated=())(make)
 
 
 @guarded("the hook of DDP's reducer")
 def _mark(name: str) -> None:
-    """Allocations from here on have this name, or again none."""
+    """Makes later allocations have this name, or no name if it is empty."""
     recorder.mark(kinds.REDUCER, 0, recorder.name(name) if name else 0)
 
 
 def install_fsdp(module: Any, patches: Patches) -> None:
-    """Watches groups of parameters being gathered, and their gradients being scattered."""
+    """Watches how FSDP2 gathers groups of parameters, and scatters their gradients."""
     cls = module.FSDPParamGroup
     for attribute, event in (
         (torch_compat.GATHER, events.group_gathered),

@@ -1,4 +1,5 @@
-"""Keeps the agent out of Dynamo's sight: after a graph break it tries to compile every Python frame below."""
+"""Hides the agent's code from Dynamo: after a graph break Dynamo tries to compile every Python function that is
+called."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from dpsight.recorder import recorder
 
 
 def hide() -> None:
-    """Has Dynamo skip every code object of this package, nested ones included. Call it after all modules are loaded."""
+    """Makes Dynamo skip every code object of this package, including nested ones. Call it after all modules are
+    loaded."""
     skip = torch_compat.dynamo_skips(recorder.torch)
     if skip is None:
         return
@@ -32,8 +34,8 @@ def _codes(module: Any) -> list[CodeType]:
             todo.append(value.__func__)
         elif isinstance(value, FunctionType):
             todo.append(value.__code__)
-            todo.append(getattr(value, "__wrapped__", None))  # behind a decorator only the wrapper is in sight
-        elif hasattr(value, "__wrapped__"):  # functools.cache
+            todo.append(getattr(value, "__wrapped__", None))  # a decorated function: the module has only its wrapper
+        elif hasattr(value, "__wrapped__"):  # a function behind functools.cache
             todo.append(value.__wrapped__)
         elif isinstance(value, CodeType):
             out.append(value)

@@ -1,6 +1,6 @@
 """Follows torch's expanded weights (Opacus' grad_sample_mode "ew"), which store per-sample gradients on parameters.
 
-No hooks of Opacus show them: torch's own autograd functions compute a parameter's per-sample gradient and set
+No hook of Opacus sees these gradients: torch's own autograd functions compute a parameter's per-sample gradient and set
 it. Without a tag it would count as an activation gradient until Opacus clips.
 """
 

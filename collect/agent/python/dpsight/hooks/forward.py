@@ -1,9 +1,9 @@
-"""Marks calls of modules. torch's own function, through which every call goes, runs inside this module's. A stack
-per thread tells the outermost call from the rest.
+"""Marks calls of modules. Every call of a module goes through one function of torch, which this file's function wraps.
+A stack for each thread distinguishes the outermost call from calls inside it.
 
-Global hooks would not do. A single one sends every call of every module down torch's slow path, two microseconds
-a call, even in steps that record none of them. Compiled code guards on their handles. They miss keyword
-arguments, and what is raised without being an Exception.
+torch's global hooks are unsuitable. A single global hook makes every call of every module take torch's slow path, two
+microseconds a call, even in steps that record no calls. Compiled code guards on the handles of global hooks. Global
+hooks do not get keyword arguments, and do not run if a call raises something other than an Exception.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ _frame = sys._getframe
 
 
 class Torch:
-    """torch's functions, looked up once: they run rarely, once a step, and each look-up in a large module would be
-    noticeable."""
+    """torch's functions, looked up once: they are called about once a step, and each time a look-up in a large module
+    would be noticeable."""
 
     __slots__ = ("GraphModule", "grad_enabled", "impl", "inference")
 
     grad_enabled: Callable[[], bool]
     inference: Callable[[], bool]
     GraphModule: type
-    impl: Callable[..., Any]  # what ours is in the place of
+    impl: Callable[..., Any]  # torch's function, which the agent's function replaces
 
 
 _torch = Torch()
 
 
 def install(patches: Patches) -> None:
-    """Takes the place of torch's function."""
+    """Replaces torch's function that calls modules."""
     torch = recorder.torch
     module = torch.nn.Module
     _torch.grad_enabled, _torch.inference = torch.is_grad_enabled, torch.is_inference_mode_enabled
@@ -70,11 +70,11 @@ def install(patches: Patches) -> None:
 
 
 def watched(impl: Callable[..., Any]) -> Any:
-    """A function that calls a module, the first of its arguments, with the marks of that call."""
-    compiling = recorder.torch.compiler.is_dynamo_compiling  # a function that Dynamo folds to True while it traces ours
+    """Returns a function that calls the module in its first argument, with marks around the call."""
+    compiling = recorder.torch.compiler.is_dynamo_compiling  # Dynamo takes its result for True while it traces
 
-    # Every call of a bare step passes here. A separate parameter for the module, and keywords where there are none,
-    # would make it twice as slow.
+    # In a bare step every call of a module runs this function. With a separate parameter for the module, and with
+    # keywords passed even if there are none, it would be twice as slow.
     def _call_impl(*args: Any, **kwargs: Any) -> Any:
         if compiling():
             passes = True
@@ -111,15 +111,15 @@ def _is_traced() -> bool:
 
 @guarded("the forward hook", otherwise=False, opens=(kinds.FORWARD_BEGIN,))
 def _evaluates(module: Any) -> bool:
-    """Whether a call in a step without phases is marked nevertheless, because it is an evaluation. A call that
-    trains in eval mode, or that is part of another call, is none."""
+    """Whether a call is an evaluation, which is marked even in a step without phases. A call that trains in eval mode,
+    or that is part of another call, is no evaluation."""
     if getattr(module, "training", True) or not recorder.level or not registry.is_root(module):
         return False
     return not (thread.calls or _torch.grad_enabled() or _within())
 
 
 def _within() -> bool:
-    """Whether the call that asks was made inside another."""
+    """Whether the present call of a module was made inside another call."""
     frame: FrameType | None = sys._getframe(4)
     while frame is not None and frame.f_code is not codes.call:
         frame = frame.f_back
@@ -169,12 +169,12 @@ def _outermost(frame: int, module: Any, args: Any) -> None:
 
 @guarded("the forward hook", opens=(kinds.FORWARD_BEGIN,))
 def _ended(frame: int, args: Any, kwargs: dict[str, Any], out: Any) -> None:
-    """Runs after each call that began with marks. out is None if it raised."""
+    """Runs after each call that began with marks. out is None if the call raised."""
     calls = thread.calls
     if not any(c[0] == frame for c in calls):
-        return  # closed before
+        return  # the call was closed before
     while calls[-1][0] != frame:
-        calls.pop()  # an interrupt came while we were marking its end
+        calls.pop()  # an interrupt came while the end of this inner call was being marked
     if len(calls) == 1:
         _outermost_ended(args, kwargs, out, calls)
         return
@@ -205,7 +205,7 @@ def _outermost_ended(args: Any, kwargs: dict[str, Any], out: Any, calls: list[Ca
     stamps.stamp(k)
     if recorder.level >= MODULES:
         nodes.enter(0)
-        if call[2]:  # no step has ended inside
+        if call[2]:  # no step has ended inside the call
             nodes.learn(call[1], call[3])
         events.module_returned.tell(out, call, calls)
     elif recorder.tagging and recorder.cuda:
@@ -215,7 +215,7 @@ def _outermost_ended(args: Any, kwargs: dict[str, Any], out: Any, calls: list[Ca
 
 @quiet
 def _is_of_host(module: Any, args: Any, kwargs: dict[str, Any], out: Any) -> bool:
-    """Whether a call had nothing on the device: a transform of data that is a module."""
+    """Whether a call used no tensor on the device, as for a module that transforms data on the host."""
     if out.is_cuda:
         return False
     tensors = [t for t in (*args[1:], *kwargs.values()) if isinstance(t, recorder.torch.Tensor)]
@@ -223,8 +223,8 @@ def _is_of_host(module: Any, args: Any, kwargs: dict[str, Any], out: Any) -> boo
 
 
 def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Around Module.compile, which compiles the function that the agent has replaced. The agent's function then
-    runs around the compiled code instead of inside it, invisible to Dynamo."""
+    """Wraps Module.compile, which would compile the agent's function with the module. With the wrapper the agent's
+    function runs around the compiled code, and Dynamo does not see it."""
 
     @functools.wraps(original)
     def compile(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -236,6 +236,6 @@ def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _bound_impl(module: Any) -> Any:
-    """The function that a module would have without the agent: torch's, or its class's own."""
+    """The function that would call a module without the agent: torch's function, or that of the module's class."""
     own = getattr(type(module), CALL)
     return (_torch.impl if own is getattr(recorder.torch.nn.Module, CALL) else own).__get__(module)

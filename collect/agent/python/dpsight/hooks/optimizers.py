@@ -1,4 +1,5 @@
-"""Marks of optimizers: step, zero_grad, and GradScaler. An update of the parameters is what ends a step."""
+"""Marks calls of optimizers: step and zero_grad, and of GradScaler. An update of the parameters ends a training
+step."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def install(patches: Patches) -> None:
     """Hooks every torch optimizer."""
     torch = recorder.torch
     compiling = torch.compiler.is_dynamo_compiling
-    module = sys.modules["torch.optim.optimizer"]  # torch.optim deletes the attribute
+    module = sys.modules["torch.optim.optimizer"]  # torch.optim deletes its attribute `optimizer`
     cls = module.Optimizer
     codes.know(step=step_code(cls))
 
@@ -49,7 +50,7 @@ def install(patches: Patches) -> None:
     events.compiled_update_ended.subscribe(_update_ended)
 
     zero = cls.zero_grad
-    inner = getattr(zero, "__wrapped__", None)  # it is kept out of Dynamo, and must stay so
+    inner = getattr(zero, "__wrapped__", None)  # torch keeps zero_grad out of Dynamo, and so must its replacement
     wrapped = bracket(inner or zero, kinds.ZERO_GRAD_BEGIN, 0, phase=True)
     patches.set(cls, "zero_grad", private.disable_dynamo(wrapped) if inner else wrapped)
     modules = torch.nn.Module
@@ -65,7 +66,7 @@ def install(patches: Patches) -> None:
 
 @guarded("the optimizer hook", opens=(kinds.OPTIMIZER_BEGIN,))
 def _update_begins(optimizer: Any) -> None:
-    """An optimizer's step begins."""
+    """Called when an optimizer's step begins."""
     if not recorder.level:
         return
     without = recorder.without_phases()
@@ -96,7 +97,7 @@ def _mark_begin(optimizer: Any, without_phases: bool) -> None:
 
 @guarded("the optimizer hook", opens=(kinds.OPTIMIZER_BEGIN,))
 def _update_ended(optimizer: Any) -> None:
-    """An optimizer's step has ended, the innermost of those under way."""
+    """Called when an optimizer's step has ended. Of running steps it is the innermost."""
     if not recorder.level:
         return
     initializes = thread.initializes
@@ -122,7 +123,7 @@ def _update_ended(optimizer: Any) -> None:
     k = recorder.mark(kinds.OPTIMIZER_END, flags, number)
     if inside_backward:
         runs.update_inside()
-        steps.keep_phases()  # the run around it tells of such an update
+        steps.keep_phases()  # only the marked run around such an update shows it
         return
     stamps.stamp(k)
     if nested or initializes:
@@ -146,7 +147,8 @@ def _scaler_begins(_args: tuple[Any, ...]) -> None:
 
 @guarded("the scaler hook", otherwise=(0, 0))
 def _scaler_ended(args: tuple[Any, ...]) -> tuple[int, int]:
-    """GradScaler skips the optimizer when gradients are infinite. That ends a step too: its data were used."""
+    """Returns the flags, and the optimizer whose step ends with GradScaler's step. GradScaler skips the optimizer if
+    gradients are infinite. That ends a training step too, since its data were used."""
     if thread.inside(kinds.SCALER_BEGIN) or thread.inside(kinds.DP_STEP_BEGIN):
         return 0, 0
     return 0, thread.updated or (registry.optimizer(args[1]) if len(args) > 1 else 0)

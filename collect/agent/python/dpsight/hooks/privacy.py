@@ -1,4 +1,4 @@
-"""The privacy configuration, seen where Opacus is given it."""
+"""Records the privacy configuration, from the calls that pass it to Opacus."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FACTS = (
 
 
 class Privacy:
-    """What is known by now."""
+    """The facts about privacy that are known so far."""
 
     def __init__(self) -> None:
         self.facts: dict[str, Any] = dict.fromkeys(_FACTS)
-        self.engine: Callable[[], Any] = lambda: None  # a weak reference
+        self.engine: Callable[[], Any] = lambda: None  # a weak reference to Opacus' engine
 
     def learn(self, **facts: Any) -> None:
         """Adds to the known facts, and writes all of them."""
@@ -50,7 +50,8 @@ def watch_optimizers() -> None:
 
 
 def _configured(facts: dict[str, Any]) -> None:
-    """An optimizer or an engine states its noise and its clipping norm. Each is a number, except norms by layer."""
+    """Called when an optimizer or an engine is made, with its noise and its clipping norm. Clipping norms by layer are
+    no number."""
     _privacy.learn(**{fact: value if isinstance(value, str) else _number(value) for fact, value in facts.items()})
 
 
@@ -110,7 +111,8 @@ def _asked(delta: Any, epsilon: Any) -> None:
 
 @guarded("reading the privacy accountant")
 def _ended() -> None:
-    """The ε reached, if the script named a δ and the accountant answers within milliseconds: RDP does, PRV may not."""
+    """Records the ε that was reached, if the script named a δ and the accountant is RDP, which answers within
+    milliseconds. PRV may take longer."""
     engine, facts = _privacy.engine(), _privacy.facts
     if engine is None or facts["delta"] is None or facts["accountant"] != "rdp" or not engine.accountant.history:
         return

@@ -1,7 +1,7 @@
-"""Follows libraries that train with differential privacy, through their adapters: when hooks keep inputs and
-compute norms and per-sample gradients, and the parts of a step.
+"""Follows libraries that train with differential privacy, through their adapters. It marks when their hooks keep inputs
+and compute norms and per-sample gradients, and it marks the parts of a step.
 
-Hooks may be bound to modules when they are registered. So classes are patched as soon as they are defined: each
+A library may bind its hooks to modules when it registers them. So classes are patched as soon as they are defined: each
 module of a library right after its import, before another module imports its functions by name.
 """
 
@@ -20,14 +20,15 @@ from dpsight.registry import registry
 
 
 class Present:
-    """What is known in this process of the libraries that it has imported."""
+    """The libraries for differential privacy that this process has imported, and their classes and running calls."""
 
     __slots__ = ("calls", "libraries", "patched")
 
     def __init__(self) -> None:
         self.libraries: set[str] = set()
         self.patched: weakref.WeakSet[type] = weakref.WeakSet()
-        # Running phases and forward hooks, by object: an override and the function that it calls are one.
+        # Running phases and forward hooks, by object. A method and the overridden method that it calls count as one
+        # call.
         self.calls: set[tuple[int, int | Does]] = set()
 
 
@@ -41,7 +42,7 @@ def installing(adapter: Adapter) -> Callable[[Any, Patches], None]:
         if adapter.name not in _present.libraries:
             _present.libraries.add(adapter.name)
             events.dp_imported.tell(adapter)
-        steps.keep_phases()  # the runs inside tell what it brackets
+        steps.keep_phases()  # only marked runs of backward show what such a library does
         for cls in [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]:
             for classes in adapter.classes:
                 _patch(cls, classes, patches)
@@ -124,7 +125,8 @@ def _step_begins(_args: tuple[Any, ...]) -> None:
 
 
 def _step_ended(args: tuple[Any, ...]) -> tuple[int, int]:
-    """A step without an update is a physical batch: part of a logical one."""
+    """Returns the flags and the optimizer for the mark of a step's end. A step without an update is a physical batch, a
+    part of a logical batch."""
     if thread.inside(kinds.DP_STEP_BEGIN):
         return 0, 0
     key = thread.updated
@@ -195,8 +197,8 @@ def _noise(function: Callable[..., Any], _classes: Classes | None) -> Callable[.
 
 
 def _keeping(function: Callable[..., Any], classes: Classes | None) -> Callable[..., Any]:
-    """A forward hook keeps a layer's inputs."""
-    layer = 0 if classes is None else 1  # where it stands among the arguments
+    """Wraps a library's forward hook, which keeps a layer's inputs."""
+    layer = 0 if classes is None else 1  # the layer's position among the arguments
     grad_enabled = recorder.torch.is_grad_enabled
 
     @functools.wraps(function)
@@ -219,15 +221,15 @@ def _keeping(function: Callable[..., Any], classes: Classes | None) -> Callable[
 
 
 def _seen_when_bare() -> bool:
-    """Whether tensors kept by an evaluation are recorded in a bare step as well. There may be no instrumented step
-    with an evaluation to match it with. It costs nothing that counts, since step times do not include
-    evaluations."""
+    """Whether inputs that a hook keeps in an evaluation are recorded in a bare step as well: perhaps no instrumented
+    step has an evaluation that could be matched with this one. Step times do not include evaluations, so the recording
+    does not change them."""
     return recorder.level >= PHASES and recorder.tagging and recorder.cuda and drains.recording
 
 
 def _sampler(function: Callable[..., Any], classes: Classes | None) -> Callable[..., Any]:
-    """A backward hook computes norms or per-sample gradients, and lets the inputs go. A book-keeping one goes on
-    holding them, and output gradients too."""
+    """Wraps a library's backward hook, which computes norms or per-sample gradients and releases the inputs. The hook
+    of a book-keeping method keeps the inputs and the output gradients."""
     layer = 0 if classes is None else 1
 
     @functools.wraps(function)
@@ -257,7 +259,8 @@ def _sampler_ended(module: Any) -> None:
 
 
 def _storing(function: Callable[..., Any], _classes: Classes | None) -> Callable[..., Any]:
-    """Per-sample gradients are copied into a second tensor of their size: both are there at once."""
+    """Wraps the function that copies per-sample gradients into a second tensor of the same size. Both tensors then
+    exist at once."""
 
     @functools.wraps(function)
     def store(*args: Any, **kwargs: Any) -> Any:

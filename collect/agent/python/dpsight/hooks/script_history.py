@@ -1,5 +1,5 @@
-"""A script that resets torch's counters, or records memory for itself, is observed: drain first, say so, let it, and
-see that our recording goes on."""
+"""Follows a script that resets torch's counters or records memory history itself. The agent first drains and marks the
+event, then calls torch's function, then makes sure that its own recording continues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RESETS = (
 
 
 class Resets:
-    """Whether the script is resetting counters: one of torch's functions calls another."""
+    """Whether a reset of counters is running, since torch's functions for resets call one another."""
 
     __slots__ = ("inside",)
 
@@ -68,7 +68,7 @@ def _resetting(function: Callable[..., Any]) -> Callable[..., Any]:
                 recorder.mark(kinds.HISTORY_RESET, 0, recorder.name(function.__name__))
                 return function(*args, **kwargs)
             finally:
-                # The counters begin again, and the next drain is compared with these.
+                # The counters begin again, and the next drain is compared with the counters of this drain.
                 drains.drain("script")
                 _resets.inside = False
 
@@ -79,11 +79,11 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def record(enabled: Any = "all", *args: Any, **kwargs: Any) -> Any:
         if not recorder.cuda and enabled:
-            # It would initialise CUDA: let it, so that our recording starts first.
+            # torch's function would initialise CUDA. Doing that here starts the agent's recording first.
             recorder.torch.cuda.init()
         if not drains.recording or not recorder.level:
             result = function(enabled, *args, **kwargs)
-            if recorder.cuda and recorder.level:  # between two windows
+            if recorder.cuda and recorder.level:  # this moment is between two windows
                 _notes(enabled, args, kwargs)
             return result
         with uninterrupted, freeze_threads():
@@ -91,7 +91,7 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
             recorder.mark(kinds.HISTORY_RESET, 0, recorder.name(function.__name__))
             try:
                 result = function(enabled, *args, **kwargs)
-            except BaseException:  # the script's own, such as a keyword that this torch does not know
+            except BaseException:  # an error of the script, such as a keyword that the installed torch lacks
                 _goes_on()
                 raise
             _shares(enabled, args, kwargs)
@@ -112,20 +112,21 @@ def _notes(enabled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 @guarded("sharing the recording")
 def _shares(enabled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Records at least as much as we need, with the script's own options if it has any."""
+    """Records at least what the agent needs, with the script's options if the script records too."""
     drains.script_records(_options(enabled, args, kwargs) if enabled else None)
     drains.resume_after_script()
 
 
 def _options(enabled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """What the script wants recorded. Its old boolean form and positional arguments keep torch's defaults."""
+    """The options with which the script wants to record. For the old boolean form and for positional arguments these
+    are torch's defaults."""
     wanted = {
         k: v
         for k, v in kwargs.items()
         if k in ("context", "stacks", "compile_context", "global_record_annotations", "max_entries")
     }
     wanted.setdefault("context", args[0] if args and isinstance(args[0], str) else "all" if enabled == "all" else None)
-    # C++ stacks take minutes to write out; the script did not ask for them if it said nothing.
+    # Without a request for C++ stacks only Python stacks are recorded: to write C++ stacks out takes minutes.
     wanted.setdefault("stacks", "python")
     return wanted
 
@@ -142,7 +143,7 @@ def _snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @guarded("keeping events for the script")
 def _add_drained(result: dict[str, Any]) -> None:
-    """What was drained since the script began to record is part of its own snapshot."""
+    """Adds the events drained since the script began to record to the script's own snapshot."""
     for i, kept in enumerate(drains.user_traces):
         if i < len(result["device_traces"]):
             result["device_traces"][i] = kept + result["device_traces"][i]

@@ -1,5 +1,5 @@
-"""The calls that set up a run, recorded as phases for scripts that name none. A model that is built directly on the
-device has no such call around it."""
+"""Records the calls that set up a run as phases, for scripts that name no phases. If a script builds a model directly
+on the device, no such call is around that."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dpsight.patch import Patches, method
 from dpsight.recorder import events, recorder, thread
 from dpsight.torch_compat import INIT_STATE
 
-# Methods that move or cast a module. Not _apply, through which they all go: a recurrent net packs its weights again
-# after it.
+# Methods that move or cast a module. They all call _apply, but its end is too early: after it a recurrent net packs its
+# weights again.
 _MOVES = ("to", "cuda", "to_empty", "half", "bfloat16", "float", "double", "type")
 
 
@@ -22,7 +22,7 @@ def install(patches: Patches) -> None:
     torch = recorder.torch
     for attribute in _MOVES:
         stages.wrap(torch.nn.Module, attribute, stages.MODEL, patches)
-    # Some of torch's optimizers take memory in their own constructors, after the one they inherit.
+    # Some of torch's optimizers take memory in their own constructors, after the constructor of their base class.
     base = torch.optim.Optimizer
     for cls in (base, *base.__subclasses__()):
         stages.wrap(cls, "__init__", stages.OPTIMIZER, patches)
@@ -45,15 +45,15 @@ def install_fsdp2(module: Any, patches: Patches) -> None:
 
 
 def install_state_dict(module: Any, patches: Patches) -> None:
-    """Wraps torch.distributed.checkpoint.state_dict. To load the state of an optimizer that has none it has the
-    optimizer step with zero gradients, which is no update of a training."""
+    """Wraps torch.distributed.checkpoint.state_dict. To load the state of an optimizer that has none, this module of
+    torch makes the optimizer step with zero gradients, which is no update of the training."""
     function = getattr(module, INIT_STATE, None)
     if function is not None:
         patches.set(module, INIT_STATE, stages.stage(_initializing(function), stages.OPTIMIZER))
 
 
 def install_named_optimizer(module: Any, patches: Patches) -> None:
-    """Wraps torch.distributed.optim.named_optimizer, whose optimizers do the same."""
+    """Wraps torch.distributed.optim.named_optimizer, whose optimizers step with zero gradients to make their state."""
     for cls in [c for c in vars(module).values() if isinstance(c, type)]:
         function = method(cls, "init_state")
         if function is not None:

@@ -57,9 +57,9 @@ class ThreadLine(threading.local):
     """The line on which a thread is."""
 
     def __init__(self) -> None:
-        self.k = "" if threading.get_ident() in recorder.threads() else "0"  # of the thread's last mark; "" = unknown
+        self.k = "" if threading.get_ident() in recorder.threads() else "0"  # the last mark's number; "" = unknown
         self.turn = 0  # the turn in which k was noted
-        self.line = ""  # "@" and its number
+        self.line = ""  # "@" and the line's number
         self.node = ""  # line of the node that autograd's engine runs in this thread
         self.runs: list[list[Any]] = []  # for each engine run that this thread waits for: the handles of hooks on nodes
         self.table = Table()
@@ -81,7 +81,7 @@ class Lines:
         self.turn = 0  # how often following lines has begun
         self.step = 0  # number of steps that have begun
         self._source: Source | None = None
-        self._by = ""  # what reports, or has reported, lines
+        self._by = ""  # the source that reports, or has reported, lines
         self._reason = ""  # why lines are not followed, or no longer
         self._skipped = 0  # instrumented steps without lines, because earlier lines took too much time
         self._own: dict[int, dict[int, str]] = {}  # by id() of code: the numbers of its lines, as text
@@ -90,9 +90,9 @@ class Lines:
         self._written = 0
         self._lock = threading.Lock()
         self._at_node: dict[str, Callable[[Any], None]] = {}
-        self._tables: weakref.WeakSet[Table] = weakref.WeakSet()  # of all threads
+        self._tables: weakref.WeakSet[Table] = weakref.WeakSet()  # the tables of all threads
         self._of_step: list[Table] = []  # tables seen in this step, also those of ended threads
-        # What following lines costs.
+        # The cost of following lines.
         self._count = 0
         self._each_ns = 0.0  # time per line
         self._other_ns = 0  # time of work that is not done for each line
@@ -228,7 +228,7 @@ class Lines:
             return False
 
     def _reached(self, code: CodeType, line: int) -> Any:
-        """A line of the user's own is reached."""
+        """Called when a line of the user's own code is reached."""
         try:
             mark = self._own[id(code)].get(line) or self._number(code, line)
             here.reaches(mark)
@@ -396,8 +396,8 @@ class Lines:
         self._other_ns += time.monotonic_ns() - began
 
     def _measure(self) -> float:
-        """Measures the time for following a line, in ns, or for a return through calls that are not the user's. It
-        follows functions of dpsight as if they were the user's."""
+        """Measures, in ns, the time for following a line, or for a return through calls of code that is not the user's.
+        It follows functions of dpsight as if they were the user's."""
         codes, source = (_sample.__code__, _inner.__code__), self._source
         assert source is not None
         _sample()
@@ -434,10 +434,10 @@ def _inner() -> None:
 
 
 def _mark_with_line(k: str) -> None:
-    """Replaces the function that sets torch's metadata while lines are followed. A mark was made."""
+    """Replaces, while lines are followed, the function that sets torch's metadata. It is called after each mark."""
     mine = here
     mine.k, mine.turn = k, lines.turn
-    if not mine.line or mine.table.step != lines.step:  # unknown which nodes this thread makes, for lack of a line
+    if not mine.line or mine.table.step != lines.step:  # without a line it is unknown which nodes this thread makes
         mine.table.add(private.sequence_number(), mine.line, lines.step)
     private.set_metadata(k + mine.line)
 

@@ -1,6 +1,7 @@
-"""Which optimizer's update ends a step. With several optimizers, as in GANs, it is the one that updates least often,
-and among equals the latest. The choice is made during warm-up, since a later change would switch modes within a step. A
-new optimizer begins warm-up again. An optimizer that is no longer used, as in training in stages, is forgotten."""
+"""Which optimizer's update ends a step. If there are several optimizers, as in GANs, it is the optimizer that updates
+least often, and among equals the latest. The choice is made during warm-up, since a later change would switch modes
+within a step. A new optimizer begins warm-up again. An optimizer that is no longer used, as in training in stages, is
+forgotten."""
 
 from __future__ import annotations
 

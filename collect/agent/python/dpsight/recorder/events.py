@@ -67,25 +67,25 @@ module_returned = Event()  # (out, call, calls) A call has ended, at level MODUL
 line_reached = Event()  # () A line of the user's own code, if lines are followed; not every one: see script_lines.py.
 
 # Events of backward.
-run_begins = Event()  # (roots) Any run is about to be marked, nested ones and torch.func's too.
-run_ended = Event()  # () Any run has ended, before its mark.
-backward_begins = Event()  # (roots) An outermost run is about to be marked, at level TAGS.
-backward_ended = Event()  # (released) It has ended, at level TAGS; released: the run has released its whole graph.
+run_begins = Event()  # (roots) A run of backward, possibly nested or of torch.func, is about to be marked.
+run_ended = Event()  # () A run of backward, possibly nested, has ended; its mark is not written yet.
+backward_begins = Event()  # (roots) An outermost run of backward is about to be marked, at level TAGS.
+backward_ended = Event()  # (released) An outermost run has ended, at level TAGS; released: its whole graph.
 graph_made = Event()  # (roots, gradients) An outermost run has made its gradients differentiable, at level TAGS.
 transform_runs = Event()  # (roots) A run inside torch.func is about to be marked, at level TAGS.
-transform_ran = Event()  # (inputs, gradients) A run inside torch.func has made these gradients of these, at level TAGS.
-recompute_ended = Event()  # (roots) A reentrant checkpoint has recomputed these, at level TAGS.
-block_recomputed = Event()  # (tensors) Another checkpoint has, at level TAGS: backward holds these, but no node does.
+transform_ran = Event()  # (inputs, gradients) A run inside torch.func has made the inputs' gradients, at level TAGS.
+recompute_ended = Event()  # (roots) A reentrant checkpoint has recomputed these tensors, at level TAGS.
+block_recomputed = Event()  # (tensors) A non-reentrant checkpoint has recomputed; backward holds these, no node does.
 
 # Events of DDP.
 buckets_due = Event()  # (reducer) The reducer may be about to make its buckets again.
 buckets_made = Event()  # (reducer) The reducer has made its buckets again.
 
 # Events of optimizers.
-update_begins = Event()  # (optimizer) At level TAGS.
-update_ended = Event()  # (optimizer) At level TAGS, before its mark.
+update_begins = Event()  # (optimizer) An update is about to be made, at level TAGS.
+update_ended = Event()  # (optimizer) An update has ended, at level TAGS; its mark is not written yet.
 compiled_update_begins = Event()  # (optimizer) A compiled step begins. torch runs none of its hooks around it.
-compiled_update_ended = Event()  # (optimizer)
+compiled_update_ended = Event()  # (optimizer) A compiled step has ended.
 
 # Events of libraries of differential privacy and of torch's expanded weights; all but the first two at level TAGS.
 dp_imported = Event()  # (adapter) A library was imported.

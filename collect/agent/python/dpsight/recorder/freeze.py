@@ -42,7 +42,8 @@ class Freeze:
             gc.enable()
 
     def abandon(self) -> None:
-        """Restores nothing: the thread that would have restored the settings is the parent's."""
+        """Called in a forked child. It does not restore the settings here: the thread that would restore them exists
+        only in the parent."""
         if self._inside:
             self._thaw()
 

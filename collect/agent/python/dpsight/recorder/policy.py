@@ -63,7 +63,7 @@ class Steps:
         self._both_ends = False  # whether updates always have two marks
 
     def trains(self) -> None:
-        """Notes that something trains."""
+        """Notes that a model has been called or a backward has run."""
         self.trained = True
 
     def count_update(self) -> None:
@@ -202,10 +202,10 @@ class Steps:
             recorder.set_level(TAGS if self._instrumented() else PHASES)
 
     def _instrumented(self) -> bool:
-        """Warm-up steps are instrumented. After warm-up, instrumented and bare steps alternate for a while: published
-        times come from bare steps, and the difference shows the cost of recording. Later most steps are bare, since a
-        few instrumented steps show what the others allocate. If a plan counts the bare steps, both kinds alternate to
-        its end. Without a recording all steps are bare."""
+        """Whether this step is instrumented. Warm-up steps are. After warm-up, instrumented and bare steps alternate
+        for a while: published times come from bare steps, and the difference shows the cost of recording. Later most
+        steps are bare, since a few instrumented steps show what the others allocate. If a plan counts the bare steps,
+        both kinds alternate to its end. Without a recording all steps are bare."""
         if not windows.holds(self.number):
             return False
         if recorder.settings.every_step:

@@ -31,10 +31,10 @@ class Codes:
     __slots__ = ("call", "compiled_step", "run", "step")
 
     def __init__(self) -> None:
-        self.call: CodeType | None = None  # of a module's call, with the module as the first of its variable args
-        self.step: CodeType | None = None  # of an optimizer's step
-        self.compiled_step: CodeType | None = None  # of a compiled optimizer's step
-        self.run: CodeType | None = None  # of waiting for a run of autograd's engine
+        self.call: CodeType | None = None  # code of a module's call, whose variable args begins with the module
+        self.step: CodeType | None = None  # code of an optimizer's step
+        self.compiled_step: CodeType | None = None  # code of a compiled optimizer's step
+        self.run: CodeType | None = None  # code that waits for a run of autograd's engine
 
     def know(self, **codes: CodeType | None) -> None:
         """Sets some of the code objects by name."""
@@ -57,14 +57,14 @@ class Runs:
         self.latest = 0  # mark at which the latest outermost run began
         self.updates_inside = 0  # updates in the present run
         self.threads = 0  # number of threads that have run a backward
-        self.trainers: weakref.WeakSet[Trainer] = weakref.WeakSet()  # of living threads
+        self.trainers: weakref.WeakSet[Trainer] = weakref.WeakSet()  # one for each living thread that has trained
 
     def count_one(self) -> None:
         """Counts an outermost run that is about to begin."""
         self.count += 1
 
     def begins(self, k: int) -> None:
-        """Notes that an outermost run has begun at mark k."""
+        """Notes that an outermost run of autograd's engine has begun at mark k."""
         self.latest = k
 
     def update_inside(self) -> None:

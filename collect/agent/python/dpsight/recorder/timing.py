@@ -25,8 +25,8 @@ from dpsight.recorder.hostmemory import host_memory
 from dpsight.torch_compat import lasting, private
 
 INTERVAL = struct.Struct("<IIq")
-# s, for the last work of the device: steps of tens of seconds may still be queued. A device that hangs may be the
-# reason why a script ends, so the wait is limited.
+# How many seconds to wait for the device's last work: steps of tens of seconds may still be queued. A device that hangs
+# may be the reason why a script ends, so the wait is limited.
 PATIENCE = 60.0
 BRIEF = 3.0
 _ident = threading.get_ident

@@ -28,8 +28,8 @@ _PHASED = 16
 
 # How far a step without phases has come.
 NOWHERE = 0
-CALLED = 1  # the last thing was a module's call
-RAN = 2  # the last thing was a backward
+CALLED = 1  # the last event was a module's call
+RAN = 2  # the last event was a backward
 
 
 class Unphased:
@@ -46,15 +46,15 @@ class Unphased:
         self.updating_thread = 0  # the thread of that update
 
     def call_begins(self) -> None:
-        """A module is called. Calls inside it are part of it."""
+        """Called when the training thread calls a module. Calls inside that call do not count."""
         self.calling = True
 
     def call_ended(self) -> None:
-        """The call is over."""
+        """Called when that call of a module has ended."""
         self.calling, self.at = False, CALLED
 
     def runs(self) -> None:
-        """Backward runs."""
+        """Called when the training thread runs a backward."""
         self.at = RAN
 
     def update_begins(self, identity: int) -> bool:
