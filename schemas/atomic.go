@@ -197,7 +197,7 @@ type Replacement struct {
 
 	mu       sync.Mutex
 	files    []string
-	partials map[string]string // by the names of the files
+	partials map[string]string // the partial files, by the names of the files that they replace
 	digests  map[string]string
 }
 
@@ -228,7 +228,7 @@ func (r *Replacement) Digests() map[string]string { return maps.Clone(r.digests)
 // committed at a time: see [LockPath].
 func (r *Replacement) Commit(last string) error {
 	defer r.Discard()
-	for _, name := range r.files { // before anything is touched
+	for _, name := range r.files { // this check comes before any file is touched
 		if st, err := os.Lstat(filepath.Join(r.Dir, name)); err == nil && st.IsDir() {
 			return &fs.PathError{Op: "replace", Path: filepath.Join(r.Dir, name), Err: errors.New("is a directory")}
 		}
@@ -361,7 +361,7 @@ func (r *IngestReport) Encode(w io.Writer) error {
 // A SchemaError says that a file holds another table, or another version of its table, than the reader expects.
 type SchemaError struct {
 	File, Got, Want string
-	Column          string // the offending column, if the version matches but the columns do not
+	Column          string // the wrong column, if the version matches but the columns do not
 	Problem         string
 }
 

@@ -19,7 +19,7 @@ const undigestedBaseline = "dpsight.baseline/1"
 // with. A baseline is sorted and indented, so that a change of one figure changes one line.
 type Baseline struct {
 	Schema      string               `json:"schema"`
-	Version     string               `json:"version"` // of the dpsight that wrote it
+	Version     string               `json:"version"` // version of the dpsight that wrote the baseline
 	Experiments []BaselineExperiment `json:"experiments"`
 }
 
@@ -49,7 +49,7 @@ type BaselineExperiment struct {
 	// well.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
-	Runs   int    `json:"runs"` // that ended well
+	Runs   int    `json:"runs"` // number of runs that ended well
 	// The bytes come from the run with the median peak; for an even number of runs, from the lower of the middle two.
 	// So the categories sum to the peak of one run. Unknown bytes are null.
 	PeakBytes *int64 `json:"peak_bytes"` // highest allocated
@@ -57,10 +57,10 @@ type BaselineExperiment struct {
 	// PeakHighBytes is null for all other peaks, and in older documents.
 	PeakHighBytes     *int64 `json:"peak_high_bytes,omitempty"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"` // highest reserved
-	PeakDeviceBytes   *int64 `json:"peak_device_bytes"`   // NVML
+	PeakDeviceBytes   *int64 `json:"peak_device_bytes"`   // highest device memory in use, by NVML
 	// Allocations is how many blocks were allocated while events were recorded; null if there were no events, and
 	// in older baselines.
-	Allocations *int64 `json:"allocations"` // blocks
+	Allocations *int64 `json:"allocations"` // number of blocks
 	// Categories sum to PeakBytes. Categories without bytes are left out. Categories is null if the peak is not
 	// broken down.
 	Categories map[Category]int64 `json:"categories"`
@@ -89,19 +89,19 @@ type BaselineExperiment struct {
 // BaselinePlace is a part of an experiment's peak: the bytes of one category, of one module, that one line requested.
 type BaselinePlace struct {
 	Category Category `json:"category"`
-	Module   string   `json:"module,omitempty"` // its path, with a star for the numbers of layers; empty = not known
+	Module   string   `json:"module,omitempty"` // path of the module, with a star for numbers of layers; empty = not known
 	// File is relative to its repository, as in [CodeFile]; empty if the line is unknown.
 	File     string `json:"file,omitempty"`
-	Line     int64  `json:"line,omitempty"` // from 1
+	Line     int64  `json:"line,omitempty"` // number of the line, from 1
 	Function string `json:"function,omitempty"`
-	Bytes    int64  `json:"bytes"` // of the median run, at its peak
+	Bytes    int64  `json:"bytes"` // bytes of the part at the peak of the median run
 }
 
 // Acknowledgement lets one metric of an experiment be worse than its threshold allows, for a while.
 type Acknowledgement struct {
-	Metric string  `json:"metric"` // as a threshold names it
+	Metric string  `json:"metric"` // the metric's name, as in thresholds
 	UpTo   float64 `json:"up_to"`  // the worst value that passes, in the metric's unit
-	Until  string  `json:"until"`  // the last day on which it counts, in UTC: 2026-12-31
+	Until  string  `json:"until"`  // the last day on which the acknowledgement counts, in UTC: 2026-12-31
 	By     string  `json:"by"`
 	Why    string  `json:"why"`
 }
@@ -138,7 +138,7 @@ type Versions struct {
 	Torch  *string `json:"torch"`
 	CUDA   *string `json:"cuda"`
 	Opacus *string `json:"opacus"`
-	GPU    *string `json:"gpu"` // of a predicted run, the one that was pretended
+	GPU    *string `json:"gpu"` // for a predicted run, the GPU that the phantom GPU presents
 	Driver *string `json:"driver"`
 	// Revision is the revision of the script's repository, with a plus sign if files had changed since. Code is the
 	// digest of the executed code, and Agent the digest of the agent that recorded it. Revision, Code and Agent are
@@ -150,7 +150,7 @@ type Versions struct {
 
 // ReadBaseline reads a baseline document.
 func ReadBaseline(path string) (*Baseline, error) {
-	text, err := os.ReadFile(path) // may be a pipe: a user may read the baseline from another revision
+	text, err := os.ReadFile(path) // the path may be a pipe: a user may read the baseline from another revision
 	if err != nil {
 		return nil, err
 	}

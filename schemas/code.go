@@ -23,9 +23,9 @@ type Code struct {
 
 // CodeFile is one file of a run's code.
 type CodeFile struct {
-	Module string  `json:"module"` // [MainModule] is a script itself
-	File   string  `json:"file"`   // relative to its repository; "-c" is the text behind python -c
-	SHA256 *string `json:"sha256"` // of the contents; null if they could not be read, or if Changed
+	Module string  `json:"module"` // the module's name; [MainModule] is a script itself
+	File   string  `json:"file"`   // path relative to the repository; "-c" is the text behind python -c
+	SHA256 *string `json:"sha256"` // digest of the contents; null if they could not be read, or if Changed
 	// Changed is true if the file was changed after its process had begun and before it was hashed, so the imported
 	// content is unknown.
 	Changed bool `json:"changed,omitempty"`

@@ -32,7 +32,7 @@ type GateConfig struct {
 
 // ConfigThreshold is one threshold as the file writes it.
 type ConfigThreshold struct {
-	Experiment string // a glob; empty = all
+	Experiment string // a glob of experiments' names; empty = all
 	Metric     string
 	Ratio      ConfigValue
 }
@@ -81,7 +81,7 @@ func parseConfig(path string, text []byte) (*Config, error) {
 }
 
 func (r configReader) check(n *yaml.Node, c *GateConfig) error {
-	var own []ConfigThreshold // of single experiments
+	var own []ConfigThreshold // thresholds for single experiments
 	err := r.mapping(n, map[string]func(*yaml.Node) error{
 		// The size up to which a category that is absent from the baseline may grow, such as 1MiB.
 		"floor": func(n *yaml.Node) (err error) {

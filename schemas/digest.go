@@ -23,9 +23,9 @@ const digestEnd = "\"\n}\n"
 
 // A DamagedError says that a file's content is no longer what dpsight wrote.
 type DamagedError struct {
-	File   string // base name
+	File   string // base name of the file
 	Reason string
-	Advice string // may be empty
+	Advice string // what the user should do; may be empty
 }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Reason) }

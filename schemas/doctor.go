@@ -7,16 +7,16 @@ const DoctorSchema = "dpsight.doctor/1"
 type Doctor struct {
 	Schema   string         `json:"schema"`
 	Checks   []DoctorCheck  `json:"checks"`
-	Features []TorchFeature `json:"features"` // of the interpreter's torch; empty = none could be tried
+	Features []TorchFeature `json:"features"` // features of the interpreter's torch; empty = none could be tried
 }
 
 // DoctorCheck is one thing that recording needs, or that improves recording.
 type DoctorCheck struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
-	Needed bool   `json:"needed"` // without it nothing can be recorded
+	Needed bool   `json:"needed"` // nothing can be recorded if the check fails
 	Detail string `json:"detail"`
-	Hint   string `json:"hint"` // what to do when it is not OK
+	Hint   string `json:"hint"` // what to do if the check fails
 }
 
 // TorchFeature is one private function or attribute of torch that the agent uses, and whether it works in the installed
@@ -24,10 +24,10 @@ type DoctorCheck struct {
 type TorchFeature struct {
 	Name    string `json:"name"`
 	OK      bool   `json:"ok"`
-	Needed  bool   `json:"needed"` // nothing can be recorded without it
+	Needed  bool   `json:"needed"` // nothing can be recorded without the feature
 	Gives   string `json:"gives"`
-	Without string `json:"without"` // what is lost if it does not work
-	Error   string `json:"error"`   // what the probe raised, "" = nothing
+	Without string `json:"without"` // what is lost if the feature does not work
+	Error   string `json:"error"`   // the error that the probe raised; empty = none
 }
 
 // Missing returns the names of the checks that failed although recording needs them.

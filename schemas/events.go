@@ -8,11 +8,11 @@ type Action uint8
 const (
 	ActionUnknown       Action = 0
 	ActionAlloc         Action = 1
-	ActionFreeRequested Action = 2 // the program gave the block back; allocated falls here
-	ActionFreeCompleted Action = 3 // the block can be used again; active and requested fall here
+	ActionFreeRequested Action = 2 // the program gave the block back: the allocated bytes fall here
+	ActionFreeCompleted Action = 3 // the block can be used again: the active and requested bytes fall here
 	ActionSegmentAlloc  Action = 4
 	ActionSegmentFree   Action = 5
-	ActionSegmentMap    Action = 6 // expandable segments
+	ActionSegmentMap    Action = 6 // expandable segments map and unmap memory
 	ActionSegmentUnmap  Action = 7
 	ActionSnapshot      Action = 8
 	ActionOOM           Action = 9
@@ -54,13 +54,13 @@ func ParseAction(s string) Action {
 type EventColumns struct {
 	Action []Action
 	Addr   []uint64 // for an oom event: the bytes free on the device
-	Size   []int64  // alloc and free_*: requested bytes; segment_*: real bytes; gap: change of reserved
+	Size   []int64  // bytes: of alloc and free_* requested, of segment_* real, of a gap the change of reserved
 	Stream []uint64 // CUDA stream handle; 0 = the default stream; may be empty
-	TimeNS []int64  // the allocator's clock, truncated to a microsecond
-	Mark   []uint32 // k of the last mark of the event's thread; 0 = none
+	TimeNS []int64  // ns, by the allocator's clock, truncated to a microsecond
+	Mark   []uint32 // number of the last mark of the event's thread; 0 = none
 	Stack  []uint32 // id in the stacks table; 0 = none
 	Pool   []uint64 // private pool id; 0 = the default pool or unknown; may be empty
-	Line   []uint32 // number of the line that the event's thread was on, or that made its node; 0 = none; may be empty
+	Line   []uint32 // number of the line that the event's thread was on, or that made its node; 0 = none
 }
 
 // Len returns the number of events.
@@ -166,15 +166,15 @@ func appendAll[T any](column *[]T, more []T, n int, e *EventColumns) {
 type Event struct {
 	RunID  string `parquet:"run_id,dict"`            // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`              // the process's RANK, from 0
-	Device int32  `parquet:"device,dict"`            // torch's ordinal, from 0
-	Seq    int64  `parquet:"seq,delta"`              // from 1
+	Device int32  `parquet:"device,dict"`            // torch's ordinal of the device, from 0
+	Seq    int64  `parquet:"seq,delta"`              // number of the event, from 1
 	Action int32  `parquet:"action,dict"`            // an [Action]
-	Addr   uint64 `parquet:"address"`                // device address; bytes free for an oom
+	Addr   uint64 `parquet:"address"`                // device address; for an oom event the bytes free on the device
 	Size   int64  `parquet:"size_bytes,dict"`        // see [EventColumns.Size]
 	Stream uint64 `parquet:"stream,dict"`            // CUDA stream handle; 0 = the default stream
-	TimeNS int64  `parquet:"time_ns,delta"`          // the allocator's clock
-	Mark   int64  `parquet:"mark,delta,optional"`    // k of the last mark in the event's thread
-	Stack  int64  `parquet:"stack_id,dict,optional"` // in stacks.parquet; null = none was recorded
+	TimeNS int64  `parquet:"time_ns,delta"`          // ns, by the allocator's clock
+	Mark   int64  `parquet:"mark,delta,optional"`    // number of the last mark in the event's thread
+	Stack  int64  `parquet:"stack_id,dict,optional"` // stack in stacks.parquet; null = none was recorded
 	Pool   uint64 `parquet:"pool_id,dict,optional"`  // private pool; null = the default one, or unknown
 }
 

@@ -21,7 +21,7 @@ func (e *ForeignError) Hint() string { return "name another file, or write over 
 func CheckOwn(path string, own func(path string) bool) error {
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // path does not exist, or writing will report the error
+	case err != nil: // the path does not exist, or writing will report the error
 		return nil
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder", path)

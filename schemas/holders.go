@@ -6,10 +6,10 @@ package schemas
 type Holder struct {
 	RunID   string       `parquet:"run_id,dict"`    // the run's id, as in run.json
 	Rank    int32        `parquet:"rank,dict"`      // the process's RANK, from 0
-	Device  int32        `parquet:"device,dict"`    // torch's ordinal, from 0
+	Device  int32        `parquet:"device,dict"`    // torch's ordinal of the device, from 0
 	AllocID int64        `parquet:"alloc_id,delta"` // the block, in allocations.parquet
-	Seq     int64        `parquet:"seq,delta"`      // event after which the look was
-	Moment  HolderMoment `parquet:"moment,dict"`    // when the look was
+	Seq     int64        `parquet:"seq,delta"`      // last event before the look
+	Moment  HolderMoment `parquet:"moment,dict"`    // the kind of moment at which the look happened
 	Kind    HolderKind   `parquet:"kind,dict"`      // how the block is kept
 	// Path leads from a name to the block: "global kept[17]"; empty = only C++ keeps it.
 	Path string `parquet:"path,dict,optional"`
@@ -40,6 +40,6 @@ const (
 	HeldByPython    HolderKind = "python"    // a path of references leads to a tensor in the block
 	HeldByGraph     HolderKind = "graph"     // a path leads to a tensor whose graph has saved it
 	HeldByException HolderKind = "exception" // a path goes through the frames of a caught exception
-	HeldByCycle     HolderKind = "cycle"     // objects that only keep each other
-	HeldByCpp       HolderKind = "native"    // only C++ keeps it
+	HeldByCycle     HolderKind = "cycle"     // only objects that refer to each other keep the block
+	HeldByCpp       HolderKind = "native"    // no Python object keeps the block: only C++ does
 )

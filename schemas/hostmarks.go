@@ -5,10 +5,10 @@ package schemas
 type HostMark struct {
 	RunID       string `parquet:"run_id,dict"`           // the run's id, as in run.json
 	Rank        int32  `parquet:"rank,dict"`             // the process's RANK, from 0
-	K           int64  `parquet:"k,delta"`               // mark
+	K           int64  `parquet:"k,delta"`               // number of the mark
 	TimeNS      int64  `parquet:"time_ns,delta"`         // ns, Unix time
 	RSSBytes    int64  `parquet:"rss_bytes,delta"`       // resident memory of the process
-	PinnedBytes *int64 `parquet:"pinned_bytes,optional"` // page-locked, in use or kept by torch; null = not known
+	PinnedBytes *int64 `parquet:"pinned_bytes,optional"` // page-locked bytes, in use or kept by torch; null = not known
 }
 
 // HostMarks is host_marks.parquet. Recordings of older versions have no such table.

@@ -19,7 +19,7 @@ const undigestedReport = "dpsight.ingested/1"
 type IngestReport struct {
 	Schema    string           `json:"schema"`
 	RunID     string           `json:"run_id"`
-	Version   string           `json:"version"` // of dpsight
+	Version   string           `json:"version"` // version of dpsight that wrote the report
 	Rules     int              `json:"rules"`   // version of the attribution rules
 	RulesHash string           `json:"rules_hash"`
 	Devices   []DeviceVerdict  `json:"devices"`
@@ -34,7 +34,7 @@ type IngestReport struct {
 	Warnings   []string    `json:"warnings"`
 	// Tables has the digests of the tables that were written with the report, by file name; null in reports of older
 	// versions.
-	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
+	Tables map[string]string `json:"tables,omitempty"` // digests as "sha256:" and 64 hexadecimal digits
 	// Gone lists the files of tables that ingest wrote and that a reader did not find beside the report.
 	Gone []string `json:"-"`
 }
@@ -42,30 +42,30 @@ type IngestReport struct {
 // DeviceVerdict is the result of the conservation check for one device of one rank, with its peaks.
 type DeviceVerdict struct {
 	Rank    int32  `json:"rank"`    // the process's RANK, from 0
-	Device  int32  `json:"device"`  // torch's ordinal, from 0
-	Events  int64  `json:"events"`  // in the journal
+	Device  int32  `json:"device"`  // torch's ordinal of the device, from 0
+	Events  int64  `json:"events"`  // number of events in the journal
 	Verdict string `json:"verdict"` // [Exact], [Bounded], [Lossy] or [Unverifiable]
 	Reason  string `json:"reason,omitempty"`
 	// ResidueBytes is the largest absolute difference between replayed and counted live bytes over all checkpoints.
 	ResidueBytes  int64 `json:"residue_bytes"`  // bytes
-	MissingEvents int64 `json:"missing_events"` // that torch counted and the journal has not
+	MissingEvents int64 `json:"missing_events"` // number of events that torch counted and the journal does not have
 	AmbiguousTags int64 `json:"ambiguous_tags"` // tags that fit several blocks
 	UnboundTags   int64 `json:"unbound_tags"`   // tags of an address that no traced block ever had
 	// DifferingBlocks counts the blocks in the allocator's last list of its blocks that differ from the replayed
 	// blocks.
 	DifferingBlocks    int64 `json:"differing_blocks"`     // number of blocks
-	PeakSeq            int64 `json:"peak_seq"`             // first event at the highest allocated
-	PeakAllocatedBytes int64 `json:"peak_allocated_bytes"` // replayed
-	PeakReservedBytes  int64 `json:"peak_reserved_bytes"`  // replayed
+	PeakSeq            int64 `json:"peak_seq"`             // first event at which the allocated is highest
+	PeakAllocatedBytes int64 `json:"peak_allocated_bytes"` // highest allocated, as replay computes it
+	PeakReservedBytes  int64 `json:"peak_reserved_bytes"`  // highest reserved, as replay computes it
 	// PeakLowBytes and PeakHighBytes bound the peak; null unless the verdict is [Bounded].
-	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`  // replayed
-	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"` // replayed
-	// by torch's counter, or from an imported file of figures; null = not reported
+	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`  // bytes, as replay computes them
+	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"` // bytes, as replay computes them
+	// highest allocated by torch's counter, or from an imported file of figures; null = not reported
 	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
 	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"` // by torch's counter; null = not reported
 	// InstrumentedPeakSeq is the first event in set-up or in an instrumented step at which the allocated is as high as
 	// the peak; null if only a bare step reached this height.
-	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"` // an event
+	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"` // the event's number
 	// BareSteps says where the categories of steps without tags come from. For a long recording, BareSteps lists only
 	// the first thousand of these steps, and the step of the peak.
 	BareSteps []BareStep `json:"bare_steps,omitempty"`
@@ -73,31 +73,31 @@ type DeviceVerdict struct {
 
 // The values of [BareStep.How]: how a bare step resembles the instrumented step from which its categories come.
 const (
-	LikeExact  = "exact"  // the same allocations
-	LikeScaled = "scaled" // the same allocations in other sizes: another batch
-	LikeParts  = "parts"  // put together from parts of several instrumented steps
+	LikeExact  = "exact"  // both steps made the same allocations
+	LikeScaled = "scaled" // the same allocations in other sizes, as with another batch size
+	LikeParts  = "parts"  // the bare step is put together from parts of several instrumented steps
 )
 
 // BareStep says from which instrumented step the categories of a step without tags come.
 type BareStep struct {
-	Step int64 `json:"step"` // from 0
-	// the instrumented step that its categories come from; null = none allocated alike
+	Step int64 `json:"step"` // number of the step, from 0
+	// the instrumented step from which the step's categories come; null = no instrumented step allocated alike
 	Like   *int64 `json:"like"`
 	How    string `json:"how,omitempty"` // [LikeExact], [LikeScaled] or [LikeParts]
-	Blocks int64  `json:"blocks"`        // that were made in it
-	// that take their categories from Like; the others are known by lifetime and phase
+	Blocks int64  `json:"blocks"`        // number of blocks that the step allocated
+	// number of blocks that take their categories from Like; the categories of other blocks follow from lifetime and phase
 	Known int64 `json:"blocks_from_like"`
 }
 
 // RankVerdict describes the state of one rank's journal.
 type RankVerdict struct {
 	Rank   int32 `json:"rank"`   // the process's RANK, from 0
-	Marks  int64 `json:"marks"`  // records read
-	Frames int64 `json:"frames"` // records read
+	Marks  int64 `json:"marks"`  // number of marks that were read
+	Frames int64 `json:"frames"` // number of frames that were read
 	// Torn is true when the journal ends in the middle of a frame: the process died while writing.
 	Torn       bool   `json:"torn"`
 	TornReason string `json:"torn_reason,omitempty"`
-	Complete   bool   `json:"complete"` // the agent wrote its last frame
+	Complete   bool   `json:"complete"` // the agent wrote its last frame, so the process ended in order
 	// FailedHooks are the hooks of the agent that failed and were removed. Recording of the allocator's events
 	// continued, unless a failure is fatal.
 	FailedHooks []FailedHook `json:"failed_hooks,omitempty"`
@@ -106,10 +106,10 @@ type RankVerdict struct {
 // FailedHook is a hook of the agent that failed. From the hook's failure on, what the hook would have observed is
 // unknown.
 type FailedHook struct {
-	Hook  string `json:"hook"`  // as the agent names it: "the forward hook"
-	Error string `json:"error"` // one line
-	Step  int64  `json:"step"`  // from 0; -1 = before the first
-	Fatal bool   `json:"fatal"` // nothing at all was recorded from there
+	Hook  string `json:"hook"`  // the hook's name in the agent: "the forward hook"
+	Error string `json:"error"` // the error, in one line
+	Step  int64  `json:"step"`  // step of the failure, from 0; -1 = before the first
+	Fatal bool   `json:"fatal"` // after the failure nothing at all was recorded
 }
 
 // Silenced is the failure after which an agent could record no more; nil if no agent had such a failure.
@@ -190,17 +190,17 @@ func (f *FailedHook) Words() string {
 // StepDerivation says by which rule the steps of a rank were found.
 type StepDerivation struct {
 	Rule       string `json:"rule"`       // "optimizer", "dpsight.step" or "backward"
-	Derived    int64  `json:"derived"`    // steps found
-	Optimizers int64  `json:"optimizers"` // optimizers that stepped
+	Derived    int64  `json:"derived"`    // number of steps that were found
+	Optimizers int64  `json:"optimizers"` // number of optimizers that stepped
 }
 
 // InstrumentCost is what the agent cost one rank.
 type InstrumentCost struct {
 	Rank       int32 `json:"rank"`        // the process's RANK, from 0
-	Drains     int64 `json:"drains"`      // how many
-	DrainNS    int64 `json:"drain_ns"`    // wall time in drains
-	RecordedNS int64 `json:"recorded_ns"` // wall time from the first mark to the last
-	Marks      int64 `json:"marks"`       // how many
+	Drains     int64 `json:"drains"`      // number of drains
+	DrainNS    int64 `json:"drain_ns"`    // ns of wall time in drains
+	RecordedNS int64 `json:"recorded_ns"` // ns of wall time from the first mark to the last
+	Marks      int64 `json:"marks"`       // number of marks
 	// BareStepNS and InstrumentedStepNS are median step times (GPU time if measured, else wall time); null if the run
 	// has no step of that kind.
 	BareStepNS         *int64 `json:"bare_step_ns"`         // ns
@@ -211,29 +211,29 @@ type InstrumentCost struct {
 	InstrumentNS *int64 `json:"instrument_ns,omitempty"` // ns
 	// BareSteps and InstrumentedSteps count the steps after warm-up that the medians cover. RecordedSteps counts all
 	// steps with events, and Windows the windows that they lie in. Older reports have 0 for each.
-	BareSteps         int64 `json:"bare_steps,omitempty"`         // how many
-	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"` // how many
-	RecordedSteps     int64 `json:"recorded_steps,omitempty"`     // how many
-	Windows           int64 `json:"windows,omitempty"`            // how many
-	// how many after warm-up; see [Captured]; no median includes them
+	BareSteps         int64 `json:"bare_steps,omitempty"`         // number of steps
+	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"` // number of steps
+	RecordedSteps     int64 `json:"recorded_steps,omitempty"`     // number of steps
+	Windows           int64 `json:"windows,omitempty"`            // number of windows
+	// number of captured steps after warm-up, which no median includes; see [Captured]
 	CapturedSteps int64 `json:"captured_steps,omitempty"`
 	// LinesNS is the estimated time that following the script's lines took: LineEvents times the cost of one event,
 	// which is measured when CUDA is initialised. LinesNS is null if no lines were followed, and in older reports.
 	LinesNS    *int64 `json:"lines_ns,omitempty"`    // ns
-	LineEvents int64  `json:"line_events,omitempty"` // how many
+	LineEvents int64  `json:"line_events,omitempty"` // number of events
 }
 
 // OOM is one request for memory that failed because memory was short, whether it ended the run or not.
 type OOM struct {
 	Rank            int32 `json:"rank"`              // the process's RANK, from 0
-	Device          int32 `json:"device"`            // torch's ordinal, from 0
-	Seq             int64 `json:"seq"`               // events 1..Seq came before it
-	RequestedBytes  int64 `json:"requested_bytes"`   // of the request that failed
-	DeviceFreeBytes int64 `json:"device_free_bytes"` // as the driver said then
-	// torch's limit: the whole device including its CUDA context, or what the process has set; 0 = unknown, as in an
-	// imported trace
+	Device          int32 `json:"device"`            // torch's ordinal of the device, from 0
+	Seq             int64 `json:"seq"`               // events 1..Seq came before the failed request
+	RequestedBytes  int64 `json:"requested_bytes"`   // bytes that the failed request asked for
+	DeviceFreeBytes int64 `json:"device_free_bytes"` // bytes free on the device at that moment, by the driver
+	// torch's limit: the whole device including its CUDA context, or the limit that the process has set; 0 = unknown, as
+	// in an imported trace
 	LimitBytes int64  `json:"limit_bytes"`
-	Step       int64  `json:"step"` // from 0; -1 = before the first
+	Step       int64  `json:"step"` // number of the step, from 0; -1 = before the first
 	Phase      string `json:"phase"`
 	Module     string `json:"module"`
 	Fatal      bool   `json:"fatal"`
@@ -260,8 +260,8 @@ func (r *IngestReport) FailuresUnread(m *Manifest) bool {
 // Metric is a value that the script reported with dpsight.metric.
 type Metric struct {
 	Rank   int32   `json:"rank"`    // the process's RANK, from 0
-	K      int64   `json:"k"`       // the agent's counter, from 1
+	K      int64   `json:"k"`       // the number of the mark, from 1
 	TimeNS int64   `json:"time_ns"` // ns, Unix time
 	Name   string  `json:"name"`
-	Value  float64 `json:"value"` // in the unit of the script
+	Value  float64 `json:"value"` // the value in the script's own unit
 }

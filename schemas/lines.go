@@ -4,10 +4,10 @@ package schemas
 type Line struct {
 	RunID    string `parquet:"run_id,dict"`   // the run's id, as in run.json
 	Rank     int32  `parquet:"rank,dict"`     // the process's RANK, from 0
-	Line     int64  `parquet:"line_id,delta"` // from 1
-	File     string `parquet:"file,dict"`     // as in [CodeFile]; a whole path if the file is not listed there
-	Number   int64  `parquet:"line,dict"`     // in the file, from 1
-	Function string `parquet:"function,dict"` // that it is in: "Block.forward"
+	Line     int64  `parquet:"line_id,delta"` // number of the line in this table, from 1
+	File     string `parquet:"file,dict"`     // file as in [CodeFile]; a whole path if the file is not listed there
+	Number   int64  `parquet:"line,dict"`     // number of the line in its file, from 1
+	Function string `parquet:"function,dict"` // function that contains the line: "Block.forward"
 	// Text is the text of the line, if the reader has the file with the same content as at run time. Text is no column
 	// of the table.
 	Text string `parquet:"-"`

@@ -4,16 +4,16 @@ package schemas
 // category need, and takes about a tenth of the memory of [Allocation] and [Owner]. Lives lacks the names and modules
 // of owners.
 type Lives struct {
-	Rank, Device int32 // whose blocks they are
+	Rank, Device int32 // the process's RANK and torch's ordinal of the device
 	// The columns by block, in order of AllocID from 1. Event numbers are below 2^32. A FreeSeq of 0 means that the
 	// block was not freed.
 	AllocSeq, FreeSeq []uint32
 	Requested, Block  []int64       // bytes
-	Open              map[int]int64 // by block: [Allocation].OpenBytes where it is not null
+	Open              map[int]int64 // [Allocation].OpenBytes by block, where it is not null
 	// The owners of block i have the indexes from OwnersFrom[i] up to, but not including, OwnersFrom[i+1].
 	OwnersFrom       []uint32
-	Place            []uint8  // of the category in [Categories]
-	Evidence         []uint8  // index in Evidences
+	Place            []uint8  // index of the category in [Categories]
+	Evidence         []uint8  // index of the evidence in Evidences
 	BeginSeq, EndSeq []uint32 // the owner holds its block from BeginSeq on and before EndSeq; an end of 0 means none
 	Evidences        []Evidence
 }

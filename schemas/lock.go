@@ -12,7 +12,7 @@ var ErrLocked = errors.New("another dpsight is writing it")
 // process ends in any way, so no lock can be stale. Locks are advisory: readers take none, since dpsight replaces files
 // as a whole.
 type Lock struct {
-	held    os.FileInfo // nil where locks are not of the path itself
+	held    os.FileInfo // the locked file; nil where a lock does not belong to the path itself
 	release func()
 }
 

@@ -32,7 +32,7 @@ type Manifest struct {
 	// Interrupted is true if the collector was told to stop. For an interrupted run it is not known how the experiment
 	// would have ended.
 	Interrupted bool     `json:"interrupted,omitempty"`
-	ExitCode    *int     `json:"exit_code"` // null = ended by a signal, or not known
+	ExitCode    *int     `json:"exit_code"` // the command's exit code; null = ended by a signal, or not known
 	Signal      *string  `json:"signal"`
 	Command     []string `json:"command"`
 	// Params are the experiment's parameters. Params have no fixed names; the values are JSON scalars.
@@ -46,8 +46,8 @@ type Manifest struct {
 	GPUs        []GPU        `json:"gpus"`
 	Driver      *string      `json:"driver"`
 	Interpreter *Interpreter `json:"interpreter"`
-	Environment *Environment `json:"environment"` // as the agent reported it
-	Privacy     *Privacy     `json:"privacy"`     // as the agent saw it
+	Environment *Environment `json:"environment"` // the environment as the agent reported it
+	Privacy     *Privacy     `json:"privacy"`     // the DP configuration as the agent saw it
 	Git         *Git         `json:"git"`
 	// Code is the user's own code that the run's Python processes executed. Code is null if an older version recorded
 	// the run, or if no process could report its code.
@@ -61,23 +61,23 @@ type Manifest struct {
 	Warnings []string `json:"warnings"`
 	// Tables has the digests of the tables that the collector wrote, by file name. Tables is null in older manifests,
 	// and if the collector did not see the end of the run.
-	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
+	Tables map[string]string `json:"tables,omitempty"` // digests as "sha256:" and 64 hexadecimal digits
 }
 
 // Attached describes a run that dpsight.attach() wrote. The process of an attached run continued afterwards, and may
 // have written further runs.
 type Attached struct {
-	Reason       string `json:"reason"`        // why it was written: a request that failed, dpsight.dump(), a signal
-	PID          int    `json:"pid"`           // as the process itself knows it
+	Reason       string `json:"reason"`        // why the run was written: a request that failed, dpsight.dump(), a signal
+	PID          int    `json:"pid"`           // process id as the process itself knows it
 	BeganAnew    int    `json:"began_anew"`    // how often recording began again because its journal was full
-	Events       int64  `json:"events"`        // of the allocator, that torch keeps at most
-	RingBytes    int64  `json:"ring_bytes"`    // of host memory, that they take at most
-	JournalBytes int64  `json:"journal_bytes"` // at which recording begins again
+	Events       int64  `json:"events"`        // largest number of allocator events that torch keeps
+	RingBytes    int64  `json:"ring_bytes"`    // most bytes of host memory that these events take
+	JournalBytes int64  `json:"journal_bytes"` // size of the journal at which recording begins again
 	// UntracedBytes are the bytes that were allocated when recording began. Models and Optimizers count the models and
 	// optimizers whose tensors were tagged at that moment.
 	UntracedBytes int64 `json:"untraced_bytes"`
-	Models        int   `json:"models"`     // how many
-	Optimizers    int   `json:"optimizers"` // how many
+	Models        int   `json:"models"`     // number of models
+	Optimizers    int   `json:"optimizers"` // number of optimizers
 }
 
 // SampledTables are the tables that the collector writes.
@@ -98,7 +98,7 @@ type SuiteRef struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
 	Key        string `json:"key"`        // hash of the experiment's content
-	Repetition int    `json:"repetition"` // from 0
+	Repetition int    `json:"repetition"` // number of the repetition, from 0
 	// Search is true for the suite of a predict --vary search. Runs of a search's suite are trials. Commands that
 	// select runs leave out a trial unless the user names it, or unless there are only trials.
 	Search bool `json:"search,omitempty"`
@@ -110,16 +110,16 @@ type Host struct {
 	OS          string `json:"os"`
 	Arch        string `json:"arch"`
 	CPU         string `json:"cpu"`
-	Cores       int    `json:"cores"`        // that the operating system shows
-	MemoryBytes int64  `json:"memory_bytes"` // of the machine
+	Cores       int    `json:"cores"`        // number of cores that the operating system shows
+	MemoryBytes int64  `json:"memory_bytes"` // memory of the machine
 }
 
 // GPU is one GPU as NVML describes it, or as the profile of the phantom GPU does.
 type GPU struct {
-	Index      int    `json:"index"` // NVML's, from 0
+	Index      int    `json:"index"` // NVML's index of the GPU, from 0
 	Name       string `json:"name"`
 	UUID       string `json:"uuid"`
-	TotalBytes int64  `json:"total_bytes"` // of the device
+	TotalBytes int64  `json:"total_bytes"` // memory of the GPU
 }
 
 // Interpreter is the Python that ran the experiment, and why it was chosen.
@@ -152,15 +152,15 @@ type Environment struct {
 // Privacy is the DP configuration that the agent saw when the script called make_private or made a DPOptimizer.
 type Privacy struct {
 	NoiseMultiplier *float64 `json:"noise_multiplier"` // standard deviation of the noise over MaxGradNorm
-	MaxGradNorm     *float64 `json:"max_grad_norm"`    // L2 norm that gradients are clipped to
+	MaxGradNorm     *float64 `json:"max_grad_norm"`    // L2 norm to which gradients are clipped
 	SampleRate      *float64 `json:"sample_rate"`      // share of the data in a batch, 0 to 1
 	Poisson         *bool    `json:"poisson"`
 	Clipping        *string  `json:"clipping"`
 	GradSampleMode  *string  `json:"grad_sample_mode"`
 	LossReduction   *string  `json:"loss_reduction"`
 	Accountant      *string  `json:"accountant"`
-	Delta           *float64 `json:"delta"`   // of (ε, δ)
-	Epsilon         *float64 `json:"epsilon"` // of (ε, δ)
+	Delta           *float64 `json:"delta"`   // δ of the privacy guarantee (ε, δ)
+	Epsilon         *float64 `json:"epsilon"` // ε of the privacy guarantee (ε, δ)
 }
 
 // Git is the revision of the repository that contains the script, or else of the repository in which the script was
@@ -177,17 +177,17 @@ type Isolation struct {
 	// Verified is true if no other process was on the devices, their memory was at its idle level, their clocks were
 	// not throttled, and all of this could be checked.
 	Verified bool   `json:"verified"`
-	Reason   string `json:"reason,omitempty"` // why it is not
+	Reason   string `json:"reason,omitempty"` // why Verified is false
 	// IdleBytes is the device memory in use before the run, as NVML counts it.
-	IdleBytes *int64 `json:"idle_bytes"` // of all devices together
+	IdleBytes *int64 `json:"idle_bytes"` // sum over all devices
 	// OtherProcesses is how many processes had a compute context on the devices; null if NVML does not say.
-	OtherProcesses *int `json:"other_processes"` // how many
+	OtherProcesses *int `json:"other_processes"` // number of processes
 	// ThrottleReasons is NVML's mask, of all devices together (see [ThrottleNames]); null if NVML does not state
 	// it.
-	ThrottleReasons *int64 `json:"throttle_reasons"` // bits
+	ThrottleReasons *int64 `json:"throttle_reasons"` // a bit for each reason
 	// WaitedNS is how long the run waited for idle devices. Polls is how often the collector slept between its checks.
 	WaitedNS int64 `json:"waited_ns"` // ns
-	Polls    int   `json:"polls"`     // how many
+	Polls    int   `json:"polls"`     // number of sleeps
 	// CooldownNS is the pause between finding the devices idle and the run.
 	CooldownNS int64 `json:"cooldown_ns"` // ns
 }
@@ -207,13 +207,13 @@ type Collector struct {
 	// SetupCPUNS and SealCPUNS are null if the recording version did not measure them.
 	SetupCPUNS     *int64   `json:"setup_cpu_ns"` // ns
 	SealCPUNS      *int64   `json:"seal_cpu_ns"`  // ns
-	Samples        int64    `json:"samples"`      // readings taken
-	MissedTicks    int64    `json:"missed_ticks"` // readings that came too late to be taken
+	Samples        int64    `json:"samples"`      // number of readings taken
+	MissedTicks    int64    `json:"missed_ticks"` // number of readings that came too late to be taken
 	NVML           bool     `json:"nvml"`
 	NVMLReason     string   `json:"nvml_reason,omitempty"`
-	LeftRunning    int      `json:"left_running"`    // processes of the run that had to be ended with it
+	LeftRunning    int      `json:"left_running"`    // number of processes of the run that the collector had to end
 	Uninjected     []string `json:"uninjected"`      // processes that loaded torch without the agent
-	SealedJournals int      `json:"sealed_journals"` // journals compressed after the end
+	SealedJournals int      `json:"sealed_journals"` // number of journals compressed after the end
 }
 
 // Built says from which code a binary of dpsight is made. Runs with equal Agent were recorded by the same agent, and
@@ -226,7 +226,7 @@ type Built struct {
 	// Agent is a digest of the agent's files. Phantom is a digest of the phantom GPU's sources, modules and device
 	// profiles.
 	Agent   string `json:"agent"`   // "sha256:" and 16 hexadecimal digits
-	Phantom string `json:"phantom"` // in the same form
+	Phantom string `json:"phantom"` // "sha256:" and 16 hexadecimal digits
 }
 
 // Commit returns the commit as text, or "" if it is not known.
@@ -256,9 +256,9 @@ const (
 
 // Import is the provenance of an imported run.
 type Import struct {
-	Kind   string `json:"kind"`   // see [ImportSnapshot]
-	File   string `json:"file"`   // base name
-	SHA256 string `json:"sha256"` // of the file's unpacked content; in older versions, of the file
+	Kind   string `json:"kind"`   // kind of file; see [ImportSnapshot]
+	File   string `json:"file"`   // base name of the file
+	SHA256 string `json:"sha256"` // digest of the file's unpacked content; in older versions, of the file
 	// CopySHA256 is the digest of the run's copy, which may be compressed in another way. CopySHA256 is empty in
 	// older manifests.
 	CopySHA256 string `json:"copy_sha256,omitempty"`
@@ -273,8 +273,8 @@ type Import struct {
 
 // ImportedRank is the file of one rank, with the digests that [Import] has of a single file.
 type ImportedRank struct {
-	Rank       int32  `json:"rank"` // from 0
-	File       string `json:"file"` // base name
+	Rank       int32  `json:"rank"` // number of the rank, from 0
+	File       string `json:"file"` // base name of the file
 	SHA256     string `json:"sha256"`
 	CopySHA256 string `json:"copy_sha256"`
 }

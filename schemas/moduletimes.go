@@ -7,9 +7,9 @@ package schemas
 type ModuleTime struct {
 	RunID  string `parquet:"run_id,dict"`             // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`               // the process's RANK, from 0
-	Step   int64  `parquet:"step,delta"`              // from 0
-	Phase  string `parquet:"phase,dict"`              // of the work
-	Module int64  `parquet:"module_id,dict,optional"` // null = inside no module's call
+	Step   int64  `parquet:"step,delta"`              // number of the step, from 0
+	Phase  string `parquet:"phase,dict"`              // phase of the work
+	Module int64  `parquet:"module_id,dict,optional"` // module that did the work; null = inside no module's call
 	DPHook bool   `parquet:"dp_hook"`                 // a DP hook computed norms or per-sample gradients for the module
 	GPUNS  int64  `parquet:"gpu_ns"`                  // ns
 }

@@ -11,13 +11,13 @@ type Plan struct {
 	// SuiteID is the id of the suite in the store whose runs Done counts; null if the store has no suite of that name.
 	SuiteID     *string          `json:"suite_id"`
 	Baseline    map[string]any   `json:"baseline"`
-	TimeoutS    float64          `json:"timeout_s"`  // 0 = none
-	CooldownS   float64          `json:"cooldown_s"` // a pause before each run
+	TimeoutS    float64          `json:"timeout_s"`  // time limit of a run; 0 = none
+	CooldownS   float64          `json:"cooldown_s"` // pause before each run
 	Varies      []string         `json:"varies"`     // the parameters that are not the same in all experiments
-	LeftOut     int              `json:"left_out"`   // experiments that exclude and where leave out
-	Runs        int              `json:"runs"`       // of all experiments
-	Done        int              `json:"done"`       // runs in the store that ended by themselves
-	Todo        int              `json:"todo"`       // runs that this command would make
+	LeftOut     int              `json:"left_out"`   // number of experiments that exclude and where leave out
+	Runs        int              `json:"runs"`       // number of runs of all experiments
+	Done        int              `json:"done"`       // number of runs in the store that ended by themselves
+	Todo        int              `json:"todo"`       // number of runs that this command would make
 	Experiments []PlanExperiment `json:"experiments"`
 }
 
@@ -27,11 +27,11 @@ type PlanExperiment struct {
 	Params  map[string]any `json:"params"`
 	Bare    bool           `json:"bare"`
 	Command []string       `json:"command,omitempty"`
-	Repeats int            `json:"repeats"` // runs that are wanted
+	Repeats int            `json:"repeats"` // number of runs that are wanted
 	Key     string         `json:"key"`
-	Done    int            `json:"done"`   // runs in the store that ended by themselves
-	Failed  int            `json:"failed"` // of those done
-	Todo    int            `json:"todo"`   // runs that this command would make
+	Done    int            `json:"done"`   // number of runs in the store that ended by themselves
+	Failed  int            `json:"failed"` // number of the runs in Done that failed
+	Todo    int            `json:"todo"`   // number of runs that this command would make
 	// Again has, for each run of Todo that was made before, how the earlier run ended: badly, or not at all.
 	Again []string `json:"again"`
 }

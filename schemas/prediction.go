@@ -50,8 +50,8 @@ type Decision struct {
 	// Place is file:line of the script. If the read lies in a function of torch, " in " and that function's line
 	// follow.
 	Place string `json:"place"`
-	Error string `json:"error"`  // which the script failed with after the usual answer
-	RunID string `json:"run_id"` // of the run that failed
+	Error string `json:"error"`  // error with which the script failed after the usual answer
+	RunID string `json:"run_id"` // id of the run that failed
 }
 
 // Line returns file:line of the script, without the line of torch's function.
@@ -72,8 +72,8 @@ type Collection struct {
 // Garbage is the device memory that only Python's cyclic garbage collector frees: tensors in reference cycles. The
 // moments at which the collector runs depend on the number of objects, so equal runs may differ.
 type Garbage struct {
-	CollectedBytes int64 `json:"collected"` // that collections freed
-	LeftBytes      int64 `json:"left"`      // that were garbage at the end, and not yet freed
+	CollectedBytes int64 `json:"collected"` // bytes that collections freed
+	LeftBytes      int64 `json:"left"`      // bytes that were garbage at the end, and not yet freed
 }
 
 // Any reports whether there were tensors in reference cycles, collected or left.
@@ -86,8 +86,8 @@ type DeviceUse struct {
 	Device int `json:"device"`
 	// Processes is the largest number of processes that held memory of the device at once.
 	Processes     int   `json:"processes"`
-	ReservedBytes int64 `json:"reserved_bytes"` // that they held at once, at most
-	TakenBytes    int64 `json:"taken_bytes"`    // the same, plus all contexts but the first
+	ReservedBytes int64 `json:"reserved_bytes"` // most bytes that the processes held at once
+	TakenBytes    int64 `json:"taken_bytes"`    // most bytes with all contexts except the first
 }
 
 // Placement is a run of the same experiment with another address policy.
@@ -133,17 +133,18 @@ type Prediction struct {
 
 // Ended says that the prediction stopped the script between two steps, and why. What later steps take is not known.
 type Ended struct {
-	Step    int64  `json:"step"`    // how many steps had ended
-	Why     string `json:"why"`     // [EndedAsked], [EndedEvaluated] or [EndedLong]
-	Flat    int64  `json:"flat"`    // steps in which neither the highest allocated nor the highest reserved had risen
-	Seconds int64  `json:"seconds"` // since the first update
+	Step int64  `json:"step"` // number of steps that had ended
+	Why  string `json:"why"`  // [EndedAsked], [EndedEvaluated] or [EndedLong]
+	// Flat is the number of steps in which neither the highest allocated nor the highest reserved had risen.
+	Flat    int64 `json:"flat"`
+	Seconds int64 `json:"seconds"` // seconds since the first update
 }
 
 // The values of [Ended.Why].
 const (
-	EndedAsked     = "asked"     // so many steps were asked for
-	EndedEvaluated = "evaluated" // what is held had stopped rising, and an evaluation was seen
-	EndedLong      = "long"      // what is held had stopped rising, and for Seconds no evaluation came
+	EndedAsked     = "asked"     // the user asked for this number of steps
+	EndedEvaluated = "evaluated" // memory had stopped rising, and an evaluation was seen
+	EndedLong      = "long"      // memory had stopped rising, and no evaluation came for Seconds
 )
 
 // SuspectedRead is the text after a place, in the reason of a failed run, that says that a value read at this place may
@@ -158,9 +159,9 @@ func SuspectsRead(reason string) bool {
 
 // Phrases by which readers recognise the kinds of [Prediction.Notes]. The phantom GPU and the agent write the notes.
 const (
-	NoteUnanswered = "cannot be answered without a device" // a function fails
+	NoteUnanswered = "cannot be answered without a device" // a function that needs a device fails
 	NoteNoOps      = "ran as no-ops"                       // kernels of a library that is not torch's
-	NoteEstimated  = "was estimated without a device"      // a size that only a device tells
+	NoteEstimated  = "was estimated without a device"      // a size that only a device reports
 	NoteKernelRead = "a kernel read from the device"
 	NoteCopyLimit  = "a read of more than the copy limit"
 )
@@ -191,12 +192,12 @@ type Confidence struct {
 // predictions with this doubt were.
 const (
 	DoubtReads   = "unknown reads"   // unknown values were read
-	DoubtFinite  = "finite values"   // such values were taken to be finite
+	DoubtFinite  = "finite values"   // unknown values were assumed to be finite
 	DoubtSizes   = "sizes by values" // an upper bound was used for a size that depends on values
 	DoubtCuDNN   = "cuDNN's choices" // cuDNN's engines were chosen without a device, or its workspace was estimated
 	DoubtRanks   = "copied ranks"    // the other ranks were copies of the one that ran
 	DoubtCompile = "torch.compile"
-	// a device, a torch, a placement or a library without a recording; batches that are drawn again
+	// no recording covers the device, the version of torch, the placement or a library, or batches are drawn again
 	DoubtOther = "other"
 )
 
@@ -205,8 +206,8 @@ var Doubts = []string{DoubtReads, DoubtFinite, DoubtSizes, DoubtCuDNN, DoubtRank
 
 // Counted is a name, such as the place of a read, and how often it occurred.
 type Counted struct {
-	Name  string `json:"name"`  // of a read: file:line
-	Count int64  `json:"count"` // times
+	Name  string `json:"name"`  // the name; for a read, file:line
+	Count int64  `json:"count"` // how often it occurred
 }
 
 // PlacementBand has the lowest and the highest predicted peak of runs that differ only in the addresses of segments.

@@ -32,7 +32,7 @@ func CheckRegular(path string) error {
 	if err != nil {
 		return err
 	}
-	if m := info.Mode(); !m.IsRegular() && !m.IsDir() { // a folder has an error of its own
+	if m := info.Mode(); !m.IsRegular() && !m.IsDir() { // for a folder, opening it fails with an error of its own
 		return &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
 	}
 	return nil

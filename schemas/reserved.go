@@ -6,9 +6,9 @@ package schemas
 type ReservedLevel struct {
 	RunID  string `parquet:"run_id,dict"`    // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`      // the process's RANK, from 0
-	Device int32  `parquet:"device,dict"`    // torch's ordinal, from 0
-	Seq    int64  `parquet:"seq,delta"`      // the event; 0 = before the first
-	Bytes  int64  `parquet:"reserved_bytes"` // just after it
+	Device int32  `parquet:"device,dict"`    // torch's ordinal of the device, from 0
+	Seq    int64  `parquet:"seq,delta"`      // number of the event; 0 = before the first
+	Bytes  int64  `parquet:"reserved_bytes"` // bytes reserved just after the event
 }
 
 // Reserved is reserved.parquet.

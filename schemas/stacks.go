@@ -8,11 +8,11 @@ const ScratchPrefix = "dpsight-run-"
 type StackFrame struct {
 	RunID    string `parquet:"run_id,dict"`    // the run's id, as in run.json
 	Rank     int32  `parquet:"rank,dict"`      // the process's RANK, from 0
-	Stack    int64  `parquet:"stack_id,delta"` // from 1
-	Depth    int32  `parquet:"depth"`          // 0 = innermost
+	Stack    int64  `parquet:"stack_id,delta"` // number of the stack, from 1
+	Depth    int32  `parquet:"depth"`          // number of the frame in the stack; 0 = innermost
 	Function string `parquet:"function,dict"`  // the name of the function
 	File     string `parquet:"file,dict"`      // the path of its file
-	Line     int64  `parquet:"line,dict"`      // from 1; 0 = unknown
+	Line     int64  `parquet:"line,dict"`      // number of the line; 0 = unknown
 }
 
 // Stacks is stacks.parquet.

@@ -5,31 +5,31 @@ package schemas
 type Step struct {
 	RunID  string `parquet:"run_id,dict"` // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`   // the process's RANK, from 0
-	Device int32  `parquet:"device,dict"` // torch's ordinal, from 0
+	Device int32  `parquet:"device,dict"` // torch's ordinal of the device, from 0
 	Step   int64  `parquet:"step,delta"`  // from 0
-	// forward-backward pairs in the step; 0 if they were not marked
+	// number of pairs of a forward and a backward in the step; 0 if they were not marked
 	Microbatches int32 `parquet:"microbatches,dict"`
-	Warmup       bool  `parquet:"warmup"` // not timed
-	// module hooks and tags were on; published times come from steps without them
+	Warmup       bool  `parquet:"warmup"` // warm-up steps are not timed
+	// the step had module hooks and tags; published times come from steps without them
 	Instrumented bool `parquet:"instrumented"`
 	Recorded     bool `parquet:"recorded"` // allocator events were recorded
-	// the step's phases were not marked: the step has a time, and its phases have none
+	// the step's phases were not marked: the step has a time, but its phases have no times
 	Unphased bool  `parquet:"unphased,optional"`
-	Samples  int64 `parquet:"samples,optional"` // as the script reported
-	Tokens   int64 `parquet:"tokens,optional"`  // as the script reported
-	BeginK   int64 `parquet:"begin_k,delta"`    // first mark
-	EndK     int64 `parquet:"end_k,delta"`      // mark that ends it
-	BeginSeq int64 `parquet:"begin_seq,delta"`  // events (BeginSeq, EndSeq] belong to it
-	EndSeq   int64 `parquet:"end_seq,delta"`    // last event that belongs to it
+	Samples  int64 `parquet:"samples,optional"` // number of samples that the script reported
+	Tokens   int64 `parquet:"tokens,optional"`  // number of tokens that the script reported
+	BeginK   int64 `parquet:"begin_k,delta"`    // number of the step's first mark
+	EndK     int64 `parquet:"end_k,delta"`      // number of the mark that ends the step
+	BeginSeq int64 `parquet:"begin_seq,delta"`  // events (BeginSeq, EndSeq] belong to the step
+	EndSeq   int64 `parquet:"end_seq,delta"`    // last event that belongs to the step
 	StartNS  int64 `parquet:"start_ns,delta"`   // ns, Unix time
 	EndNS    int64 `parquet:"end_ns,delta"`     // ns, Unix time
-	WallNS   int64 `parquet:"wall_ns"`          // drains excluded
-	// between CUDA events; null without a real GPU
+	WallNS   int64 `parquet:"wall_ns"`          // wall time without drains, in ns
+	// GPU time between CUDA events; null without a real GPU
 	GPUNS          int64  `parquet:"gpu_ns,optional"`
-	AllocatedBegin *int64 `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
-	AllocatedEnd   *int64 `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
-	ReservedBegin  *int64 `parquet:"reserved_begin_bytes,optional"`  // bytes reserved when it began; null = unknown
-	ReservedEnd    *int64 `parquet:"reserved_end_bytes,optional"`    // bytes reserved when it ended; null = unknown
+	AllocatedBegin *int64 `parquet:"allocated_begin_bytes,optional"` // bytes allocated when the step began; null = unknown
+	AllocatedEnd   *int64 `parquet:"allocated_end_bytes,optional"`   // bytes allocated when the step ended; null = unknown
+	ReservedBegin  *int64 `parquet:"reserved_begin_bytes,optional"`  // bytes reserved when the step began; null = unknown
+	ReservedEnd    *int64 `parquet:"reserved_end_bytes,optional"`    // bytes reserved when the step ended; null = unknown
 	PeakBytes      *int64 `parquet:"peak_bytes,optional"`            // highest allocated within the step
 }
 
@@ -41,21 +41,21 @@ var Steps = Table[Step]{Name: "steps", Version: 1, Added: []string{"unphased"}}
 type Phase struct {
 	RunID          string `parquet:"run_id,dict"`                    // the run's id, as in run.json
 	Rank           int32  `parquet:"rank,dict"`                      // the process's RANK, from 0
-	Device         int32  `parquet:"device,dict"`                    // torch's ordinal, from 0
+	Device         int32  `parquet:"device,dict"`                    // torch's ordinal of the device, from 0
 	Step           int64  `parquet:"step,delta"`                     // -1 = before the first step
-	Microbatch     int32  `parquet:"microbatch,dict"`                // from 0
-	Phase          string `parquet:"phase,dict"`                     // its name: one of dpsight's or of the script's own
-	BeginK         int64  `parquet:"begin_k,delta"`                  // mark that begins it
-	EndK           int64  `parquet:"end_k,delta"`                    // mark that ends it
-	BeginSeq       int64  `parquet:"begin_seq,delta"`                // events (BeginSeq, EndSeq] belong to it
-	EndSeq         int64  `parquet:"end_seq,delta"`                  // last event that belongs to it
+	Microbatch     int32  `parquet:"microbatch,dict"`                // number of the physical batch, from 0
+	Phase          string `parquet:"phase,dict"`                     // name of the phase, dpsight's or the script's own
+	BeginK         int64  `parquet:"begin_k,delta"`                  // number of the mark that begins the phase
+	EndK           int64  `parquet:"end_k,delta"`                    // number of the mark that ends the phase
+	BeginSeq       int64  `parquet:"begin_seq,delta"`                // events (BeginSeq, EndSeq] belong to the phase
+	EndSeq         int64  `parquet:"end_seq,delta"`                  // last event that belongs to the phase
 	StartNS        int64  `parquet:"start_ns,delta"`                 // ns, Unix time
 	EndNS          int64  `parquet:"end_ns,delta"`                   // ns, Unix time
-	GPUNS          *int64 `parquet:"gpu_ns,optional"`                // between CUDA events
-	AllocatedBegin *int64 `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
-	AllocatedEnd   *int64 `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
+	GPUNS          *int64 `parquet:"gpu_ns,optional"`                // GPU time between CUDA events
+	AllocatedBegin *int64 `parquet:"allocated_begin_bytes,optional"` // bytes when the phase began; null = unknown
+	AllocatedEnd   *int64 `parquet:"allocated_end_bytes,optional"`   // bytes when the phase ended; null = unknown
 	PeakBytes      *int64 `parquet:"peak_bytes,optional"`            // highest allocated within the phase
-	PeakSeq        int64  `parquet:"peak_seq,optional"`              // first event at that height
+	PeakSeq        int64  `parquet:"peak_seq,optional"`              // first event at PeakBytes
 }
 
 // Phases is phases.parquet.

@@ -22,7 +22,7 @@ type Summary struct {
 	RunID  string `json:"run_id"`
 	// Kept is the version of the contents of Row and Compared (see analyze.KeptVersion). A summary of another
 	// version is ignored.
-	Kept     int    `json:"kept"`     // a version
+	Kept     int    `json:"kept"`     // version of the summary's form
 	Manifest string `json:"manifest"` // digest of run.json: "sha256:" and 64 hexadecimal digits
 	Report   string `json:"report"`   // digest of ingest.json
 	// Row is the run's row in the list of runs. Compared is the data that a comparison of many runs uses. Origin has

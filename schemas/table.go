@@ -33,9 +33,9 @@ const pageBytes = 1 << 20
 
 // A Table is one Parquet file of a run folder, with rows of type T.
 type Table[T any] struct {
-	Name    string   // file name without its ending
-	Version int      // of the schema
-	Added   []string // columns that files of this version may lack, since they are older; their rows have null
+	Name    string   // name of the table's file without its ending
+	Version int      // version of the table's schema
+	Added   []string // columns that older files of this version lack; their rows have null
 }
 
 // File returns the name of the table's file in a run folder.

@@ -20,7 +20,7 @@ const TagsSchema = "dpsight.tags/1"
 // on them.
 type Tags struct {
 	Schema string   `json:"schema"`
-	Tags   []string `json:"tags"` // in order, each once
+	Tags   []string `json:"tags"` // the tags, sorted, each once
 }
 
 // tagForm matches the words that a --where condition can contain without quotation marks.

@@ -3,11 +3,11 @@ package schemas
 // The bits of NVML's throttle reasons that mean that a device runs slower than its clocks were set to. All other bits
 // say that the device is idle, or that someone has set its clocks.
 const (
-	ThrottlePowerCap        int64 = 0x04 // the power limit
-	ThrottleHardware        int64 = 0x08 // any reason of the hardware's own
-	ThrottleThermal         int64 = 0x20 // temperature, by the driver
-	ThrottleHardwareThermal int64 = 0x40 // temperature, by the hardware
-	ThrottlePowerBrake      int64 = 0x80 // an external power brake
+	ThrottlePowerCap        int64 = 0x04 // the power limit slowed the GPU down
+	ThrottleHardware        int64 = 0x08 // the hardware slowed the GPU down, for any reason
+	ThrottleThermal         int64 = 0x20 // the driver slowed the GPU down because of its temperature
+	ThrottleHardwareThermal int64 = 0x40 // the hardware slowed the GPU down because of its temperature
+	ThrottlePowerBrake      int64 = 0x80 // an external power brake slowed the GPU down
 
 	Throttled = ThrottlePowerCap | ThrottleHardware | ThrottleThermal | ThrottleHardwareThermal | ThrottlePowerBrake
 )

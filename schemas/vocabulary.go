@@ -5,9 +5,9 @@ type Evidence = string
 
 const (
 	Tagged   Evidence = "tagged"   // a tag of the agent names the block
-	Lifetime Evidence = "lifetime" // a rule on when the block was born and died
-	ByStack  Evidence = "stack"    // the stack that asked for the block, and when it was born and died
-	ByPhase  Evidence = "phase"    // only the phase that it was born in
+	Lifetime Evidence = "lifetime" // a rule about when the block was born and died
+	ByStack  Evidence = "stack"    // a rule about the stack that asked for the block, and about when it was born and died
+	ByPhase  Evidence = "phase"    // only the phase in which the block was born
 )
 
 // The phases of a run; a script's own phases (dpsight.phase) may have any other name.
@@ -42,7 +42,7 @@ const (
 	StatusOK      = "ok"
 	StatusFailed  = "failed"  // the command ended with a non-zero exit code
 	StatusOOM     = "oom"     // the command died of a CUDA out-of-memory error
-	StatusTimeout = "timeout" // the run's own time limit
+	StatusTimeout = "timeout" // the run reached its own time limit
 	StatusKilled  = "killed"  // a signal ended the command
 	// StatusPartial: the collector itself died, and the run was recovered from the journal. Analyses also use this
 	// status if an agent could no longer record and the command went on.
@@ -60,9 +60,9 @@ const SharedByModules = "shared by all modules"
 
 // The values of [Manifest.Source]: how the figures of a run were obtained.
 const (
-	Measured  = "measured"  // on a real GPU
-	Predicted = "predicted" // on a phantom GPU: bytes, no times
-	Imported  = "imported"  // from a foreign file
+	Measured  = "measured"  // the run was on a real GPU
+	Predicted = "predicted" // the run was on a phantom GPU: it has bytes and no times
+	Imported  = "imported"  // the run was imported from a foreign file
 )
 
 // The verdicts of conservation.
@@ -72,5 +72,5 @@ const (
 	// Bounded: no event is missing, but the sizes of some blocks from before recording are known only within bounds.
 	Bounded      = "bounded"
 	Lossy        = "lossy"        // events are missing, or replay and allocator disagree
-	Unverifiable = "unverifiable" // nothing to check against
+	Unverifiable = "unverifiable" // there is nothing to check replay against
 )

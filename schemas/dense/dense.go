@@ -35,9 +35,9 @@ func Marshal(v any) ([]byte, error) {
 // A Reader decodes values that [Marshal] encoded. Equal strings, lists, maps and structs behind pointers share one
 // decoded value, so callers must not change decoded values. A Reader serves one goroutine at a time.
 type Reader struct {
-	words []memo[string]        // by the codec's number
-	keys  memo[string]          // of maps and of values of any type
-	parts []memo[reflect.Value] // by the codec's number
+	words []memo[string]        // decoded strings, by the number of their codec
+	keys  memo[string]          // decoded keys of maps and of values of any type
+	parts []memo[reflect.Value] // decoded lists, maps and structs, by the number of their codec
 	rest  []byte
 	err   error
 }
@@ -127,7 +127,7 @@ func (r *Reader) length() (n int, is bool) {
 	if one == 0 {
 		return 0, false
 	}
-	if one-1 > uint64(len(r.rest)) { // each takes a byte at least
+	if one-1 > uint64(len(r.rest)) { // each element takes at least one byte
 		r.err, r.rest = errCut, nil
 		return 0, false
 	}
@@ -186,7 +186,7 @@ type codec struct {
 	get    func(*Reader, reflect.Value)
 }
 
-var codecs sync.Map // by type
+var codecs sync.Map // a *codec for each type
 
 func codecOf(t reflect.Type) *codec {
 	if c, ok := codecs.Load(t); ok {

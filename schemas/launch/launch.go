@@ -58,7 +58,7 @@ func Behind(argv []string) []string {
 	switch module, rest := interpreted(argv); {
 	case IsModule(module):
 		return rest
-	case module == "" && len(rest) > 0 && IsLauncher(rest[0]): // python /x/bin/torchrun
+	case module == "" && len(rest) > 0 && IsLauncher(rest[0]): // for example python /x/bin/torchrun
 		return Behind(rest)
 	}
 	return nil
@@ -75,7 +75,7 @@ func interpreted(argv []string) (module string, rest []string) {
 		case !strings.HasPrefix(word, "-"):
 			return "", argv[i:]
 		case word == "--check-hash-based-pycs":
-			i++ // its value
+			i++ // skips the option's value
 			continue
 		case strings.HasPrefix(word, "--"):
 			continue
@@ -152,7 +152,7 @@ func Ranks(argv []string) int {
 	words := Behind(argv)
 	for i, word := range words {
 		if StartsModule(word) || isScript(word) {
-			break // what follows is the script's
+			break // the following arguments are the script's
 		}
 		name, value, given := strings.Cut(strings.ReplaceAll(word, "-", "_"), "=")
 		if !given && i+1 < len(words) {

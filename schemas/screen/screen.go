@@ -18,7 +18,7 @@ const fewest = 40
 // An Output is where results are printed. Tables are fitted to the output's columns.
 type Output struct {
 	io.Writer
-	Columns int  // 0 = no limit: as many as a line needs
+	Columns int  // columns of the terminal; 0 = no limit
 	Colours bool // the terminal shows colours, and the user wants them
 }
 

@@ -67,9 +67,9 @@ func putLittleEndian(b []byte, v uint64) {
 
 // The offsets and widths of the fields in marks, tags and intervals that count up.
 var (
-	markCounters     = [][2]int{{0, 4}, {8, 8}} // k, time
-	tagCounters      = [][2]int{{0, 4}}         // k
-	intervalCounters = [][2]int{{0, 4}, {4, 4}} // k of begin and of end
+	markCounters     = [][2]int{{0, 4}, {8, 8}} // k and time of a mark
+	tagCounters      = [][2]int{{0, 4}}         // k of a tag
+	intervalCounters = [][2]int{{0, 4}, {4, 4}} // k of an interval's begin and end
 )
 
 // The offset and the width of the address in a tag.

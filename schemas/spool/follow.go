@@ -14,7 +14,7 @@ import (
 // A Follower reads a live journal while its process writes it. A Follower only reads, and passes on each mark and each
 // frame once.
 type Follower struct {
-	path     string // of the marks
+	path     string // path of the marks file
 	marksAt  int64
 	framesAt int64
 }
@@ -145,10 +145,10 @@ func ignoreEOF(err error) error {
 // has seen a second optimizer. Once the agent has seen a second optimizer, the second optimizer's updates end steps. If
 // the first optimizer, such as a discriminator's, still makes updates, the steps that it ended earlier do not count.
 type StepCount struct {
-	ended   map[uint64]int64 // steps, by the optimizer whose update ended them
-	updates map[uint64]int64 // by the optimizer
+	ended   map[uint64]int64 // number of steps, by the optimizer whose update ended them
+	updates map[uint64]int64 // number of updates, by the optimizer
 	latest  uint64           // optimizer that updated last
-	trained bool             // something ran backward
+	trained bool             // some backward has run
 }
 
 // Add counts a mark, and reports whether a step ended with it.

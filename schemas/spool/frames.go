@@ -31,7 +31,7 @@ const (
 	FramePrediction  FrameType = 17 // JSON [PredictionInfo]; later ones replace earlier ones
 	FrameCode        FrameType = 18 // JSON {"files": [schemas.CodeFile, …]}; later ones replace earlier ones
 	FrameFailure     FrameType = 19 // JSON [FailureInfo]
-	FrameLines       FrameType = 20 // JSON [LinesInfo]: its lines are the ones since the last such frame
+	FrameLines       FrameType = 20 // JSON [LinesInfo], with the lines since the last such frame
 	FrameHolders     FrameType = 21 // JSON [HoldersInfo]
 	FrameHost        FrameType = 22 // packed [HostReading] records
 )
@@ -47,8 +47,8 @@ const (
 // A Frame is one raw frame.
 type Frame struct {
 	Type    FrameType
-	Payload []byte // aliases the journal's bytes
-	Offset  int64  // of its header
+	Payload []byte // a part of the journal's bytes, not a copy
+	Offset  int64  // offset of the frame's header
 }
 
 // A TornError says where the intact part of a journal ends.

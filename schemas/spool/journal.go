@@ -17,8 +17,8 @@ type ProcessInfo struct {
 	Rank      *int32 `json:"rank"` // RANK of a launcher; null without one
 	LocalRank *int32 `json:"local_rank"`
 	WorldSize *int32 `json:"world_size"`
-	Mode      string `json:"mode"`   // full, bare
-	Source    string `json:"source"` // measured, predicted
+	Mode      string `json:"mode"`   // how much is recorded: full, bare
+	Source    string `json:"source"` // the kind of device: measured, predicted
 	Python    string `json:"python"`
 	Torch     string `json:"torch"`
 	Forked    int32  `json:"forked"` // how many forks lie between this process and the one that exec'ed
@@ -33,19 +33,19 @@ type ModuleInfo struct {
 	ID             uint32  `json:"id"`
 	Path           string  `json:"path"`
 	Class          string  `json:"class"`
-	ParameterBytes int64   `json:"parameter_bytes"` // its own, children excluded
+	ParameterBytes int64   `json:"parameter_bytes"` // bytes of the module's own parameters, without its children's
 	NormBy         *string `json:"norm_by"`
-	First          bool    `json:"-"` // of its frame: a model's modules are written in one, itself before its parts
+	First          bool    `json:"-"` // first of its frame: a model's modules are in one frame, itself before its parts
 }
 
 // Checkpoint has torch's own counters of the allocator at one drain.
 type Checkpoint struct {
-	Drain     int64              `json:"drain"` // 0 = when recording began
+	Drain     int64              `json:"drain"` // number of the drain; 0 = when recording began
 	K         uint32             `json:"k"`
 	Reason    string             `json:"reason"` // start, step, oom, exit, full, request, script, window
 	TimeNS    int64              `json:"time_ns"`
 	DrainNS   int64              `json:"drain_ns"`
-	Recording bool               `json:"recording"` // events were being recorded up to here
+	Recording bool               `json:"recording"` // events were recorded up to this drain
 	Devices   []DeviceCheckpoint `json:"devices"`
 }
 
@@ -53,14 +53,14 @@ type Checkpoint struct {
 // ("allocated_bytes.all.current").
 type DeviceCheckpoint struct {
 	Device int32            `json:"device"`
-	Events int64            `json:"events"` // in the allocator chunk before it
+	Events int64            `json:"events"` // number of events in the allocator frame before this one
 	Stats  map[string]int64 `json:"stats"`
 }
 
 // DeviceInfo says which GPU has one of torch's device ordinals, since CUDA_VISIBLE_DEVICES may renumber GPUs.
 type DeviceInfo struct {
 	Device int32   `json:"device"`
-	UUID   *string `json:"uuid"` // as torch reports it, without NVML's "GPU-"; null if torch does not
+	UUID   *string `json:"uuid"` // the UUID as torch reports it, without NVML's "GPU-"; null if torch does not
 }
 
 // OOMInfo is a request for memory that failed, as the agent reports it.
@@ -71,7 +71,7 @@ type OOMInfo struct {
 	Limit     int64  `json:"limit"`
 	Free      int64  `json:"free"`
 	TimeNS    int64  `json:"time_ns"`
-	Module    uint32 `json:"module"` // that asked, if no mark says which; 0 = none
+	Module    uint32 `json:"module"` // module that made the request, if no mark shows it; 0 = none
 	// Line is the line of the script that the requesting thread was on. In backward it is the line of the thread that
 	// waits for the requesting thread. The agent reports the line even if it does not follow lines. 0 = no line is
 	// known, as in older journals.
@@ -85,16 +85,16 @@ type OOMInfo struct {
 // ExceptionInfo is the exception that ended the process.
 type ExceptionInfo struct {
 	Type    string `json:"type"`
-	Message string `json:"message"` // first line, secrets masked
+	Message string `json:"message"` // first line of the error, with secrets masked
 	OOM     bool   `json:"oom"`
 }
 
 // FailureInfo is a hook of the agent that has failed. The agent no longer calls this hook.
 type FailureInfo struct {
 	Hook   string `json:"hook"`
-	Error  string `json:"error"` // one line, secrets masked
+	Error  string `json:"error"` // the error in one line, with secrets masked
 	TimeNS int64  `json:"time_ns"`
-	Fatal  bool   `json:"fatal"` // nothing was recorded from there
+	Fatal  bool   `json:"fatal"` // nothing was recorded after the failure
 }
 
 // MetricInfo is one value that the script reported with dpsight.metric.
@@ -111,12 +111,12 @@ type PredictionInfo struct {
 	Reads       []schemas.Counted `json:"reads"`
 	Guesses     []schemas.Counted `json:"guesses"`
 	Assumptions []schemas.Counted `json:"assumptions"` // absent from journals of older agents
-	AssumedAt   []schemas.Counted `json:"assumed_at"`  // likewise
-	Copied      []schemas.Counted `json:"copied"`      // likewise
+	AssumedAt   []schemas.Counted `json:"assumed_at"`  // absent from journals of older agents
+	Copied      []schemas.Counted `json:"copied"`      // absent from journals of older agents
 	Notes       []string          `json:"notes"`
 	Compiled    bool              `json:"compiled"`
 	Garbage     *schemas.Garbage  `json:"garbage"` // absent from journals of older agents
-	Ended       *schemas.Ended    `json:"ended"`   // null where the agent did not end the script
+	Ended       *schemas.Ended    `json:"ended"`   // null if the agent did not end the script
 	// Suspects are the reads of unknown values that may have made the script fail, the likeliest first.
 	Suspects []string `json:"suspects"`
 }
@@ -154,14 +154,14 @@ type LinesInfo struct {
 	// Lines are [number, file, line, function]. Allocator events refer to these numbers, after the numbers of
 	// marks.
 	Lines  []LineInfo `json:"lines"`
-	By     string     `json:"by"`     // what reports lines: monitoring, tracing; empty = nothing
-	Reason string     `json:"reason"` // why nobody reports lines, or no longer
+	By     string     `json:"by"`     // the source of line events: monitoring, tracing; empty = none
+	Reason string     `json:"reason"` // why there is no source of line events, or no longer
 	// Skipped is how many instrumented steps have no lines, since earlier steps had used up the time for lines.
 	Skipped int64 `json:"skipped"`
 	// The next three fields say how much following lines has cost so far.
-	Events  int64 `json:"events"`   // lines reached, functions left and nodes run
+	Events  int64 `json:"events"`   // number of lines reached, functions left and nodes run
 	SpentNS int64 `json:"spent_ns"` // estimated from the time of one event, measured at the beginning
-	WallNS  int64 `json:"wall_ns"`  // since lines could be followed
+	WallNS  int64 `json:"wall_ns"`  // ns since lines could be followed
 }
 
 // LineInfo is one line of the user's code.
@@ -182,17 +182,17 @@ func (l *LineInfo) UnmarshalJSON(b []byte) error {
 type HoldersInfo struct {
 	K        uint32               `json:"k"`
 	Moment   schemas.HolderMoment `json:"moment"`
-	Complete bool                 `json:"complete"` // all living tensors and all graphs were looked at
-	Blocks   []HolderInfo         `json:"blocks"`   // changes to blocks that an earlier look reported
+	Complete bool                 `json:"complete"` // the look covered all living tensors and all graphs
+	Blocks   []HolderInfo         `json:"blocks"`   // blocks whose holder changed since an earlier look
 }
 
 // HolderInfo says what keeps one block.
 type HolderInfo struct {
 	Address uint64
 	Bytes   int64
-	View    int64 // how much of it the kept tensors show; 0 = all
+	View    int64 // how many of the block's bytes the kept tensors show; 0 = all
 	Kind    schemas.HolderKind
-	Path    string // secrets masked; empty = C++ alone
+	Path    string // path from a name to the block, with secrets masked; empty = only C++ keeps it
 }
 
 // UnmarshalJSON decodes the holder from the list that the agent writes.
@@ -220,7 +220,7 @@ type PlanInfo struct {
 
 // EndInfo is the payload of the last frame, which the agent writes at the process's end.
 type EndInfo struct {
-	Reason  string `json:"reason"` // exit, exception
+	Reason  string `json:"reason"` // how the process ended: exit, exception
 	Marks   int64  `json:"marks"`
 	Drains  int64  `json:"drains"`
 	DrainNS int64  `json:"drain_ns"`
@@ -230,24 +230,24 @@ type EndInfo struct {
 // A Chunk is one drain: the allocator's events since the previous drain (a pickle of torch's snapshot; nil if none were
 // recorded) and torch's counters.
 type Chunk struct {
-	Pickle     []byte      // aliases the journal's bytes
-	Offset     int64       // of its frame
-	Checkpoint *Checkpoint // nil when the process died between the two frames
+	Pickle     []byte      // a part of the journal's bytes, not a copy
+	Offset     int64       // offset of the drain's frame
+	Checkpoint *Checkpoint // nil if the process died between the two frames
 }
 
 // A Journal is everything that one process recorded.
 type Journal struct {
-	Path        string // file it was read from; live journals: the marks file
+	Path        string // file from which the journal was read; for a live journal the marks file
 	Rank        int32
 	Header      MarksHeader
-	Process     *ProcessInfo // nil when the process died before its first frame
+	Process     *ProcessInfo // nil if the process died before its first frame
 	Environment *schemas.Environment
 	Code        []schemas.CodeFile // absent from journals of older agents
 	Privacy     *schemas.Privacy
 	Names       map[uint32]string
 	Modules     []ModuleInfo
 	Marks       []Mark
-	Tags        []Tag // in the order written
+	Tags        []Tag // in the order in which the agent wrote them
 	Chunks      []Chunk
 	Intervals   []Interval
 	Host        []HostReading // absent from journals of older agents
@@ -255,7 +255,7 @@ type Journal struct {
 	Metrics     []MetricInfo
 	OOMs        []OOMInfo
 	Exception   *ExceptionInfo
-	Failures    []FailureInfo // of the agent
+	Failures    []FailureInfo // failures of the agent
 	Plan        *PlanInfo
 	Lines       *LinesInfo      // nil in older journals, and if no lines are followed
 	Holders     []HoldersInfo   // in order of K; absent from journals of older agents
@@ -263,8 +263,8 @@ type Journal struct {
 	Prediction  *PredictionInfo // nil on a real GPU, and in journals of older agents
 	End         *EndInfo
 	Frames      int64
-	Torn        *TornError // where the intact frames end; nil = they end cleanly
-	Damaged     []error    // whole frames with a payload that could not be read; each is skipped
+	Torn        *TornError // where the intact frames end; nil = the frames end cleanly
+	Damaged     []error    // errors of whole frames whose payload could not be read; each is skipped
 }
 
 // Parse reads a journal from the bytes of its two files. Parse records damage inside a frame in Damaged, and a torn

@@ -45,12 +45,12 @@ const (
 	UserStep Kind = 41 // dpsight.step(). a: samples + 1, or 0; b: tokens + 1, or 0
 	UserMark Kind = 42 // dpsight.mark(). a: name id
 	Tags     Kind = 43 // tags with this k are in the tag frames. a: how many
-	Engine   Kind = 44 // first Python on the engine's thread in a backward run. a: k of its BackwardBegin
-	// holds from here on. Bits: [FlagInstrumented], [FlagWarmup], [FlagRecording], [FlagUnphased], [FlagLines]
+	Engine   Kind = 44 // first Python code on the engine's thread in a backward run. a: k of its BackwardBegin
+	// the mode from this mark on. Bits: [FlagInstrumented], [FlagWarmup], [FlagRecording], [FlagUnphased], [FlagLines]
 	Mode      Kind = 45
 	Start     Kind = 46
 	Exit      Kind = 47 // the interpreter ends
-	Exception Kind = 48 // uncaught. a: name id of its class
+	Exception Kind = 48 // an uncaught exception. a: name id of its class
 	OOM       Kind = 49 // a: requested bytes; b: bytes free on the device. Bits: [FlagNoted]
 	// a child was forked; it records in a journal of its own, or, if CUDA was already in use, not at all
 	Forked       Kind = 50
@@ -58,19 +58,19 @@ const (
 	TimedOut     Kind = 52 // a CUDA event could not be read before the process ended
 	HistoryReset Kind = 53 // the script itself called a function that resets counters or history. a: name id
 	StepBegin    Kind = 54 // first mark of the next step after a drain. a: step number from 0
-	Reducer      Kind = 55 // DDP's reducer makes its buckets. a: name id of what it makes; 0: it is done
+	Reducer      Kind = 55 // DDP's reducer makes its buckets. a: name id of what it makes; 0: the reducer is done
 	// the error of a request that failed reached Python, where the script may catch it. a: k of its OOM mark
 	Raised Kind = 56
 	// Optimizer.step as a whole, in a step without phases. a: optimizer number; b: step number from 0, if it ended.
 	// Bits: [FlagEnds], [FlagInBackward] (a backward run of a step without phases, inside which an optimizer
 	// stepped)
 	Updated Kind = 57
-	// autocast lets go of the casts that it has kept. a: 1 = it begins, 0 = it has
+	// autocast empties its cache of casts. a: 1 = it begins, 0 = it is done
 	CastsDropped Kind = 58
-	// all reachable tensors that the script and its graphs hold have just been tagged. a: k of these tags, 0 =
-	// there are none
+	// the agent has just tagged all reachable tensors that the script and its graphs hold. a: k of these tags, 0 = there
+	// are none
 	Survey Kind = 59
-	// the agent has looked for the holders of blocks; a frame with this k has the result. a: for how many blocks
+	// the agent has looked for the holders of blocks; a frame with this k has the result. a: number of blocks
 	Holders Kind = 60
 )
 
@@ -88,11 +88,11 @@ const (
 	FlagGrad           = 1 << 0
 	FlagTraining       = 1 << 1
 	FlagInference      = 1 << 2
-	FlagInBackward     = 1 << 3 // also a flag of optimizer and Updated marks: a step hook that runs inside backward
+	FlagInBackward     = 1 << 3 // inside backward; marks of optimizers and Updated have it for a step inside backward
 	FlagDifferentiable = 1 << 4 // some output requires grad
 	FlagGraphModule    = 1 << 5
-	FlagFake           = 1 << 6 // of a beginning, in journals of older agents
-	FlagHost           = 1 << 6 // of an end: the call had no tensor on the device
+	FlagFake           = 1 << 6 // in a call's first mark, in journals of older agents
+	FlagHost           = 1 << 6 // in a call's last mark: the call had no tensor on the device
 	// an end that the agent wrote because an exception left the call; on OptimizerEnd it also means that the step
 	// counts as no update
 	FlagRepaired = 1 << 7
@@ -103,14 +103,14 @@ const (
 	FlagKeepGraph   = 1 << 0
 	FlagCreateGraph = 1 << 1
 	FlagAccumulate  = 1 << 2
-	FlagNestedRun   = 1 << 3 // inside another run
+	FlagNestedRun   = 1 << 3 // the run is inside another run
 	FlagInForward   = 1 << 4
 	FlagFunctorch   = 1 << 5
 )
 
 // Flags of optimizer and DP step marks.
 const (
-	FlagNested  = 1 << 0 // inside another optimizer's step
+	FlagNested  = 1 << 0 // the step is inside another optimizer's step
 	FlagSkipped = 1 << 1 // DPStepEnd: gradients were accumulated, nothing was updated
 	// OptimizerBegin and OptimizerEnd: torch itself steps with zero gradients, to make the state that it then loads
 	FlagInitializes = 1 << 2
@@ -125,7 +125,7 @@ const FlagEnds = 1 << 0
 const FlagNoted = 1 << 0
 
 // Flag of phase marks.
-const FlagSetup = 1 << 0 // the agent's own, around a call that sets something up; in training it says nothing
+const FlagSetup = 1 << 0 // the agent's own phase, around a call that sets something up; in training it has no meaning
 
 // Flags of Mode marks.
 const (
@@ -135,7 +135,7 @@ const (
 	// models in training mode, backward and zero_grad are not marked, and CUDA events are recorded at the ends of steps
 	// only
 	FlagUnphased = 1 << 3
-	FlagLines    = 1 << 4 // the lines of the script are followed; older agents never say so
+	FlagLines    = 1 << 4 // the lines of the script are followed; older agents never set it
 )
 
 var kindNames = map[Kind]string{
@@ -174,8 +174,8 @@ const (
 	TagBuffer         TagKind = 2
 	TagGradient       TagKind = 3 // p.grad
 	TagOptimizerState TagKind = 4
-	TagSavedTensor    TagKind = 5 // autograd holds it for backward
-	TagHookActivation TagKind = 6 // a DP hook holds it for backward (module.activations)
+	TagSavedTensor    TagKind = 5 // autograd holds the tensor for backward
+	TagHookActivation TagKind = 6 // a DP hook holds the tensor for backward (module.activations)
 	TagGradSample     TagKind = 7 // grad_sample and its staging copies
 	TagNormSample     TagKind = 8
 	TagSummedGradient TagKind = 9
@@ -185,7 +185,8 @@ const (
 	TagOutput         TagKind = 13 // result of the outermost forward call, or a root of backward
 	TagUser           TagKind = 14 // dpsight.tag(): the module field holds the name id of the category
 	TagClipTemporary  TagKind = 15
-	// between two steps a module or a parameter has it as a plain attribute, or the script as a global or in a closure
+	// between two steps the tensor is a plain attribute of a module or a parameter, or a global or in a closure of the
+	// script
 	TagHeld TagKind = 16
 )
 

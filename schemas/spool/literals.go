@@ -73,7 +73,7 @@ type streams [nStreams][]byte
 
 // split divides a pickle's bytes among the streams.
 func (s *streams) split(p []byte) {
-	code := 0 // where the bytes begin that are copied into the code unchanged
+	code := 0 // where the code bytes begin that are copied unchanged
 	for i := 0; i < len(p); {
 		n, counted, ok := argument(p[i])
 		head := i + 1 + counted
@@ -108,7 +108,7 @@ func (s *streams) take(stream, n int) ([]byte, error) {
 // join appends the next pickle, of n bytes, to out. join is the inverse of split.
 func (s *streams) join(out []byte, n int) ([]byte, error) {
 	code := s[streamCode]
-	begin, at := 0, 0 // in the code: the begin of what is not yet in out, and the next opcode
+	begin, at := 0, 0 // places in the code: the begin of what is not yet in out, and the next opcode
 	for left := n; left > 0; {
 		if at == len(code) {
 			return nil, errStreams

@@ -124,9 +124,9 @@ type Tag struct {
 	K       uint32
 	Untag   bool // the owner let go
 	Kind    TagKind
-	DType   DType  // of the tensor, 0 = not recorded; an untag has none
+	DType   DType  // dtype of the tensor; 0 = not recorded; an untag has none
 	Address uint64 // base address of the storage
-	Bytes   int64  // of the storage
+	Bytes   int64  // bytes of the storage
 	Name    uint32 // name id, 0 = none
 	Module  uint32 // module id, 0 = none; [TagUser]: name id of the category
 }

@@ -16,7 +16,7 @@ import (
 //
 //	marks u64 | frames u64 | last k u64 | SHA-256 of the marks | SHA-256 of the frames
 type trailer struct {
-	marks, frames uint64 // whole ones
+	marks, frames uint64 // number of whole marks and frames
 	last          uint64 // k of the last mark
 	digests       [2][sha256.Size]byte
 }
@@ -30,7 +30,7 @@ const (
 
 func trailerOf(marks, frames []byte) trailer {
 	s := trailer{digests: [2][sha256.Size]byte{sha256.Sum256(marks), sha256.Sum256(frames)}}
-	whole, _ := ScanFrames(frames) // the frames before a torn tail
+	whole, _ := ScanFrames(frames) // the frames before an incomplete last frame
 	s.frames = uint64(len(whole))
 	if _, all, _ := ScanMarks(marks); len(all) > 0 {
 		s.marks, s.last = uint64(len(all)), uint64(all[len(all)-1].K)

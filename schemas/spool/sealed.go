@@ -15,8 +15,8 @@ import (
 const (
 	sealedMagic = "DPSJ"
 	sealedPlain = 1 // the bytes of the two files
-	sealedSplit = 2 // taken apart
-	sealedFiner = 3 // taken further apart: see [apart]
+	sealedSplit = 2 // the bytes, taken apart into streams
+	sealedFiner = 3 // the bytes, taken apart into more streams: see [apart]
 	// maxSplit is the largest size of journals that [apart] splits: splitting takes several times a journal's size in
 	// memory.
 	maxSplit = 256 << 20
@@ -137,7 +137,7 @@ const (
 	nParts        = nSplit + 2
 )
 
-const filesHeader = 8 // of a frames file
+const filesHeader = 8 // bytes of a frames file's header
 
 // apart splits a journal into parts. apart returns nil if the journal does not have the usual form.
 func apart(marks, frames []byte) [][]byte {
@@ -156,7 +156,7 @@ func apart(marks, frames []byte) [][]byte {
 	rest = append(rest, frames[:filesHeader]...)
 	var tags, intervals []byte
 	var s streams
-	for i := range s { // their share of a usual journal, or less: a growing slice is copied five times
+	for i := range s { // room for the streams of a usual journal, or less: a growing slice is copied five times
 		s[i] = make([]byte, 0, len(frames)/8)
 	}
 	s[streamCode] = make([]byte, 0, len(frames)/2)
@@ -206,7 +206,7 @@ func together(parts [][]byte, version uint16) (marks, frames []byte, err error) 
 	marks = append(append([]byte(nil), marks[:RecordSize]...), records(marks[RecordSize:], RecordSize, markCounters)...)
 	var tags, intervals []byte
 	var s streams
-	size := 0 // of the frames: to let them grow was to copy them as often as they are long
+	size := 0 // size of all frames, so that room for them is made once
 	if version == sealedSplit {
 		tags = records(parts[partTags], RecordSize, tagCounters)
 		for i := range s {

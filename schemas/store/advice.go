@@ -54,7 +54,7 @@ func (e *TablesError) Hint() string {
 	}
 	var pending *NotIngestedError
 	var running *RunningError
-	if errors.As(e.Err, &pending) || errors.As(e.Err, &running) { // the error itself says what to do
+	if errors.As(e.Err, &pending) || errors.As(e.Err, &running) { // the error itself says what to do next
 		return ""
 	}
 	return "dpsight ingest --again " + e.Dir + " makes the tables again from the recording"

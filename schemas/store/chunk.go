@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// The documents of an index are stored in chunks of many runs, since SQLite takes as long for a row as a document takes
-// to decode. In the order of folder names, a chunk holds the runs from its first folder up to, but not including, the
-// next chunk's first folder. Adding a run usually changes only the last chunk.
+// The documents of an index are stored in chunks of many runs, since SQLite takes as long to read a row as dpsight
+// takes to decode a document. In the order of folder names, a chunk holds the runs from its first folder up to, but not
+// including, the next chunk's first folder. Adding a run usually changes only the last chunk.
 
 // chunkRuns is how many runs a new chunk has. A chunk is divided when it has twice that many runs.
 const chunkRuns = 512
@@ -143,7 +143,7 @@ func change(tx *sql.Tx, table string, fresh map[string]entry, gone []string) err
 	if err != nil {
 		return err
 	}
-	changed := map[string][]string{} // the folders, by the first of their chunk
+	changed := map[string][]string{} // the changed folders, by the first folder of their chunk
 	for _, folder := range slices.Concat(slices.Collect(maps.Keys(fresh)), gone) {
 		at, found := slices.BinarySearch(firsts, folder)
 		if !found {

@@ -13,7 +13,7 @@ func eventClocks(dir string, needed bool) (out []schemas.EventClock, err error) 
 	err = columns(dir, schemas.Events, names, func(int64) {}, func(p []*piece, n int) {
 		for i := range n {
 			k, rank, device := len(out)-1, int32(p[0].ints[i]), int32(p[1].ints[i])
-			if k < 0 || out[k].Rank != rank || out[k].Device != device { // rows are in that order
+			if k < 0 || out[k].Rank != rank || out[k].Device != device { // rows are sorted by rank and device
 				out, k = append(out, schemas.EventClock{Rank: rank, Device: device}), k+1
 			}
 			c := &out[k]

@@ -92,7 +92,7 @@ func columns[T any](dir string, table schemas.Table[T], names []string, size fun
 	var present []int
 	for i, c := range names {
 		leaf, ok := pf.Schema().Lookup(c)
-		if !ok && slices.Contains(table.Added, c) { // the file is older than the column
+		if !ok && slices.Contains(table.Added, c) { // the file was written before the column existed
 			continue
 		}
 		if !ok {
@@ -145,7 +145,7 @@ func columns[T any](dir string, table schemas.Table[T], names []string, size fun
 func kindOf(schema *parquet.Schema, column string) parquet.Kind {
 	leaf, ok := schema.Lookup(column)
 	if !ok {
-		panic("no column " + column) // of our own making
+		panic("no column " + column) // only a mistake in this program can cause this
 	}
 	return leaf.Node.Type().Kind()
 }

@@ -56,7 +56,7 @@ func (sel *Selection) EachBut(had func(i int) bool, want schemas.Want, tolerant 
 		}
 		whole = append(whole, r)
 	}
-	if len(sel.Runs) == 0 && len(sel.Damaged) > 0 { // not even their manifests
+	if len(sel.Runs) == 0 && len(sel.Damaged) > 0 { // not even the manifests of the runs can be read
 		return nil, damaged, UnreadableError{sel.Damaged[0]}
 	}
 	if len(whole) == 0 {

@@ -17,21 +17,21 @@ import (
 const (
 	factRun      = "run"      // the run's id
 	factName     = "name"     // the run's name
-	factTag      = "tag"      // any of its tags
-	factSuite    = "suite"    // its suite's name or id
+	factTag      = "tag"      // any of the run's tags
+	factSuite    = "suite"    // the name or the id of the run's suite
 	factSource   = "source"   // measured, predicted or imported
-	factStatus   = "status"   // how it ended: ok, failed, oom, timeout, killed or partial
-	factBare     = "bare"     // yes or no: recorded without allocator events
-	factDate     = "date"     // when it began: a day, a moment, today or yesterday, in UTC
-	factRevision = "revision" // the commit of its code, or the beginning of that, of 4 digits or more
-	factDirty    = "dirty"    // yes or no: its code had changes that were not committed
-	factGPU      = "gpu"      // the name of its first GPU
-	factHost     = "host"     // the name of its machine
+	factStatus   = "status"   // how the run ended: ok, failed, oom, timeout, killed or partial
+	factBare     = "bare"     // yes or no: the run was recorded without allocator events
+	factDate     = "date"     // when the run began: a day, a moment, today or yesterday, in UTC
+	factRevision = "revision" // the commit of the run's code, or the first 4 digits or more of it
+	factDirty    = "dirty"    // yes or no: the run's code had changes that were not committed
+	factGPU      = "gpu"      // the name of the run's first GPU
+	factHost     = "host"     // the name of the run's machine
 	factTorch    = "torch"    // the version of torch
 	factCUDA     = "cuda"     // the version of CUDA that torch was built for
 	factOpacus   = "opacus"   // the version of Opacus
 	factDriver   = "driver"   // the version of the GPU's driver
-	factDpsight  = "dpsight"  // the version of dpsight that recorded it
+	factDpsight  = "dpsight"  // the version of dpsight that recorded the run
 )
 
 // Facts returns the names that a condition may use in addition to parameters.
@@ -135,7 +135,7 @@ type words []string
 // filterScope has the names of all facts and parameters that any of the runs has.
 type filterScope struct {
 	names map[string]bool
-	begun map[string]map[string]bool // which revisions have the beginnings that were asked for
+	begun map[string]map[string]bool // which revisions begin with the digits that the user gave
 	today time.Time
 }
 
@@ -192,7 +192,7 @@ func (s filterScope) Same(a, b any) bool {
 		return ok && x == y
 	}
 	text, asked := fmt.Sprint(a), fmt.Sprint(b)
-	const leastRevision, revision = 4, 40 // as Git has it
+	const leastRevision, revision = 4, 40 // numbers of digits, as in Git
 	if len(text) == revision && len(asked) >= leastRevision && len(asked) < revision && strings.HasPrefix(text, asked) {
 		if s.begun[asked] == nil {
 			s.begun[asked] = map[string]bool{}

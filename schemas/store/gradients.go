@@ -34,7 +34,7 @@ func gradientWrites(dir string) ([]schemas.GradientWrite, error) {
 			if t.rank != place[0] {
 				continue
 			}
-			if seq, more := events.before(t.k); more { // else nothing was allocated or freed after it
+			if seq, more := events.before(t.k); more { // otherwise nothing was allocated or freed after the mark
 				out = append(out, schemas.GradientWrite{Rank: int32(place[0]), Device: int32(place[1]), Seq: seq,
 					Address: t.address})
 			}
@@ -66,7 +66,7 @@ func gradientTags(dir string) ([]tagged, error) {
 		{name: "k", int: func(t *tagged, v int64) { t.k = v }},
 		{name: "address", int: func(t *tagged, v int64) { t.address = uint64(v) }},
 	}, func(p []*piece, i int) bool { return p[0].words[i] == gradientTag })
-	surveyed := map[tagged]bool{} // by rank and mark alone
+	surveyed := map[tagged]bool{} // the marks of surveys, by rank and mark alone
 	for _, s := range surveys {
 		surveyed[s] = true
 	}
@@ -79,8 +79,8 @@ type marked struct{ mark, seq int64 }
 
 // markedEvents has the events of a device at which the highest mark so far rises.
 type markedEvents struct {
-	rises []marked // where the highest mark so far rises
-	last  int64    // the last event
+	rises []marked // where the highest mark seen so far rises
+	last  int64    // number of the last event
 }
 
 // before returns the last event before mark k, or 0 if there is none. more is true if there are events after mark k.

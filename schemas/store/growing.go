@@ -14,7 +14,7 @@ type Growing[T any] struct {
 	Dir   string
 	Table schemas.Table[T]
 
-	read int // segments
+	read int // number of segments that have been read
 }
 
 // Read calls each with the rows that were added since the last call.
@@ -22,7 +22,7 @@ func (g *Growing[T]) Read(each func(*T)) error {
 	for {
 		path := filepath.Join(g.Dir, SegmentName(g.Table.Name, g.read+1))
 		st, err := os.Stat(path)
-		if err != nil { // the segment is not there yet, or the run has ended
+		if err != nil { // the segment does not exist yet, or the run has ended
 			return nil
 		}
 		f, err := schemas.OpenRegular(path)

@@ -19,7 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver of the index
+	_ "modernc.org/sqlite" // the SQL driver of the index
 
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/dense"
@@ -38,16 +38,16 @@ const (
 	// folders is as fast.
 	LeastIndexed = 100
 
-	indexVersion = 5               // of its tables
-	settled      = 2 * time.Second // a younger file may be written again within one tick of the clock
-	busy         = 2 * time.Second // how long another dpsight's writing is waited for
+	indexVersion = 5               // version of the index's tables
+	settled      = 2 * time.Second // a younger file may change again within one tick of the clock
+	busy         = 2 * time.Second // how long to wait for another dpsight that writes
 )
 
 // index is the open index of a store. A nil index has no documents and ignores writes.
 type index struct {
 	db     *sql.DB
 	path   string
-	broken bool // its file cannot be read: it is removed
+	broken bool // the index file cannot be read and is removed
 }
 
 // openIndex opens or makes the index of a store. The index lies in the store or, if the store cannot be written or is
@@ -84,7 +84,8 @@ func openIndex(store string) *index {
 
 // openIndexAt opens an index file, and creates the tables of this version if they are missing.
 func openIndexAt(path string) (*index, error) {
-	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil { // SQLite would read what it cannot mend
+	// SQLite would open a damaged file that it cannot write for reading only, and so could not repair it.
+	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, err
 	} else {
 		f.Close()
@@ -129,10 +130,10 @@ func openIndexAt(path string) (*index, error) {
 // runs share an origin, so tableOrigins holds the JSON of each origin once, by digest, and documents begin with their
 // origin's digest. The origin of a deleted run stays, since the next run is likely to have the same origin.
 const (
-	tableManifests = "manifests" // of each run, without what only its own analyses need
+	tableManifests = "manifests" // manifests of runs, without the parts that only an analysis of the run needs
 	tableRows      = "listed"    // [schemas.Summary.Row]
 	tableCompared  = "compared"  // [schemas.Summary.Compared] without its phases
-	tablePhases    = "phases"    // of it, which few commands look at
+	tablePhases    = "phases"    // the phases of tableCompared, which few commands read
 	tableOrigins   = "origins"   // [schemas.Summary.Origin]
 )
 
@@ -221,7 +222,7 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	}
 	var readers dense.Readers
 	var mu sync.Mutex
-	var gone []string // folders that the index has and the store has not
+	var gone []string // folders that are in the index and not in the store
 	x.each(tableManifests, func(folder, stamp, data []byte) {
 		i, ok := place[string(folder)]
 		if !ok {
@@ -236,7 +237,7 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 			r.ID, r.Manifest, r.Tags, r.brief = l.RunID, l.Manifest, l.Tags, true
 		}
 	})
-	written := make([][]byte, len(dirs)) // documents that the index lacks
+	written := make([][]byte, len(dirs)) // documents that the index does not have
 	inParallel(len(dirs), func(i int) {
 		r := &runs[i]
 		if !has[i].manifest || r.brief {
@@ -263,7 +264,7 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 		case failed[i] != nil:
 			damaged = append(damaged, Damaged{Dir: dir, Err: failed[i]})
 			continue
-		case r.Manifest == nil: // no run
+		case r.Manifest == nil: // the folder has no run
 			continue
 		}
 		r.Dir, r.listed, r.ingested = dir, true, has[i].report
@@ -300,7 +301,7 @@ const (
 	KeptPhases   KeptKind = tablePhases
 )
 
-const digestSize = 32 // of an origin, in hexadecimal digits
+const digestSize = 32 // length of an origin's digest, in hexadecimal digits
 
 // digestOf returns the digest by which the index names an origin.
 func digestOf(origin []byte) string {
@@ -366,7 +367,7 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 					made[p] = k.packed(k.summary(r))
 					read(i, made[p])
 					k.tell(int(done.Add(1)), lacking)
-				default: // a small store gets no index, and its tables are checked for damage, which takes little time
+				default: // a small store has no index: checking all its tables for damage takes little time
 					if s := k.read(r); s != nil && intact(r) {
 						read(i, k.packed(s))
 					}
@@ -404,8 +405,8 @@ func (x *index) keepMade(dir string, runs []Run, places []int, made []*Packed, v
 		if s == nil {
 			continue
 		}
-		// A summary that was just written has changed its run folder, so the folder's stamp is not reliable yet. The
-		// index keeps this summary at the next use.
+		// A summary that was just written has changed its run folder, so the folder's stamp is not reliable yet. So the index
+		// stores this summary only when it is next used.
 		stamp, _ := files.stampOf(filepath.Base(r.Dir), now)
 		if stamp == "" || stamp != r.stamp {
 			continue

@@ -17,7 +17,7 @@ func lines(r Run) ([]schemas.Line, map[string][]string, error) {
 	if err != nil || len(rows) == 0 || r.Manifest.Code == nil {
 		return rows, nil, err
 	}
-	digests := map[string][]string{} // processes of a run may have seen a file differ
+	digests := map[string][]string{} // digests by file: two processes of a run may have seen different contents
 	for _, f := range r.Manifest.Code.Files {
 		if f.SHA256 != nil {
 			digests[f.File] = append(digests[f.File], *f.SHA256)

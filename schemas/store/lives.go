@@ -80,7 +80,7 @@ func seqOf(seq int64, wrong *error) uint32 {
 
 // ownerships has the owners of a device's blocks, in the order of owners.parquet.
 type ownerships struct {
-	block            []uint32 // index
+	block            []uint32 // index of the block
 	place, evidence  []uint8
 	beginSeq, endSeq []uint32
 	evidences        []schemas.Evidence
@@ -105,7 +105,7 @@ func readOwnerships(dir string) (map[[2]int64]*ownerships, error) {
 			if (id < 1 || id > maxSeq) && wrong == nil {
 				wrong = fmt.Errorf("damaged Parquet file: a block has the number %d", id)
 			}
-			if word := p[3].words[i]; word != category { // nearly all are as the one before
+			if word := p[3].words[i]; word != category { // nearly all rows have the category of the row before
 				category, categoryPlace = word, uint8(schemas.CategoryPlace(word))
 			}
 			evidence := slices.Index(o.evidences, p[6].words[i])

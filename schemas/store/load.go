@@ -41,7 +41,7 @@ func load(r Run, want schemas.Want, within *Window) (*schemas.Tables, error) {
 		return t, fmt.Errorf("run %s: %w", r.ID, err)
 	}
 	t.Report = report
-	if want&schemas.WantLives != 0 && len(report.OOMs) > 0 { // where the blocks lay then, too
+	if want&schemas.WantLives != 0 && len(report.OOMs) > 0 { // they need the places of blocks, too
 		want |= schemas.WantMemory
 	}
 	digests := maps.Clone(report.Tables)
@@ -50,7 +50,7 @@ func load(r Run, want schemas.Want, within *Window) (*schemas.Tables, error) {
 	}
 	maps.Copy(digests, r.Manifest.Tables)
 	jobs := loads(r, t, want, within)
-	// Decoding tables takes most of a report's time, and the tables do not depend on each other, so they are decoded at
+	// Decoding tables takes most of a report's time, and the tables do not depend on each other, so several are decoded at
 	// the same time.
 	errs := make([]error, len(jobs))
 	var wg sync.WaitGroup
@@ -74,9 +74,9 @@ func load(r Run, want schemas.Want, within *Window) (*schemas.Tables, error) {
 
 // A tableLoad reads one or two fields of a run's tables.
 type tableLoad struct {
-	want  schemas.Want // for any of these
+	want  schemas.Want // the tables that need this loader
 	read  func() error
-	files []string // that it reads
+	files []string // files that the loader reads
 }
 
 // loads returns the table loads that fill t. The report in t must have been read before.
@@ -85,11 +85,11 @@ func loads(r Run, t *schemas.Tables, want schemas.Want, within *Window) []tableL
 	recorded := slices.ContainsFunc(report.Devices, func(d schemas.DeviceVerdict) bool { return d.Events > 0 })
 	events := sync.OnceValues(func() ([]schemas.Event, error) { return segmentEvents(r.Dir, recorded) })
 	lists := schemas.WantDetail
-	if len(report.OOMs) > 0 { // the lists have what was cached when they failed, and a summary states it
+	if len(report.OOMs) > 0 { // a list has the cached blocks at a failed request, which summaries state
 		lists |= schemas.WantMemory
 	}
 	processes := schemas.WantSamples
-	if len(report.Devices) > 1 { // reserved depends on whether several processes had one GPU, and a summary states it
+	if len(report.Devices) > 1 { // reserved depends on whether several processes shared a GPU, and summaries state it
 		processes |= schemas.WantMemory | schemas.WantLives | schemas.WantTimes
 	}
 	detail := want&schemas.WantDetail != 0
@@ -101,7 +101,7 @@ func loads(r Run, t *schemas.Tables, want schemas.Want, within *Window) []tableL
 			[]string{schemas.Allocations.File()}},
 		{schemas.WantMemory, func() (err error) {
 			var of []schemas.Allocation
-			if within != nil { // whose owners are wanted is known when its blocks are
+			if within != nil { // owners can only be selected once their blocks are loaded
 				if of, err = blocks(); err != nil {
 					return err
 				}

@@ -23,7 +23,7 @@ func near(names []string, arg string) []string {
 		seen[word] = true
 		lower := strings.ToLower(word)
 		cost := nearly.Distance(strings.ToLower(arg), lower)
-		if n := len(arg); n < len(lower) { // the beginning of a longer name, mistyped
+		if n := len(arg); n < len(lower) { // compares with the beginning of a longer name, which may be mistyped
 			cost = min(cost, 1+nearly.Distance(strings.ToLower(arg), lower[:n]))
 		}
 		if arg != "" && strings.Contains(strings.ToLower(word), strings.ToLower(arg)) {

@@ -13,7 +13,7 @@ import (
 type piece struct {
 	ints  []int64
 	words []string
-	nulls []bool // nil: no value is null. A null's integer is 0, its word empty
+	nulls []bool // nil: no value is null. A null has the integer 0 and an empty word
 }
 
 func (p *piece) isNull(i int) bool { return p.nulls != nil && p.nulls[i] }
@@ -29,11 +29,11 @@ type columnReader struct {
 	// dictionary, indexes has, for each value of the page, its index in plain.
 	plain   piece
 	indexes []int32
-	value   int // how many of plain, or of indexes, are read
+	value   int // how many values of plain, or of indexes, have been read
 
 	dictionary parquet.Dictionary
 	entries    piece
-	out        piece // what next gives
+	out        piece // the piece that next returns
 	nulls      []bool
 }
 
@@ -42,7 +42,7 @@ func (r *columnReader) open(chunk parquet.ColumnChunk) {
 	r.pages = chunk.Pages()
 }
 
-// close may be called again.
+// close releases the present page and closes the pages. It may be called again.
 func (r *columnReader) close() {
 	if r.page != nil {
 		parquet.Release(r.page)
@@ -66,7 +66,7 @@ func (r *columnReader) next(n int) (*piece, error) {
 		}
 		k := min(n, r.left)
 		var nulls []bool
-		if levels := r.page.DefinitionLevels(); len(levels) > 0 { // of an optional column, all pages have them
+		if levels := r.page.DefinitionLevels(); len(levels) > 0 { // all pages of an optional column have levels
 			for _, l := range levels[r.at : r.at+k] {
 				r.nulls = append(r.nulls, l == 0)
 			}
@@ -154,7 +154,7 @@ func decoded(v encoding.Values) (p piece) {
 			p.words = append(p.words, string(data[offsets[i-1]:offsets[i]]))
 		}
 	default:
-		panic(fmt.Sprintf("no reader of %s", v.Kind())) // columns of such a type are read by rows
+		panic(fmt.Sprintf("no reader of %s", v.Kind())) // columns of such a type are read as rows
 	}
 	return p
 }

@@ -10,8 +10,8 @@ import (
 
 // Pending has the runs of a selection that have no tables.
 type Pending struct {
-	Runs []Run // nothing records them any more
-	Of   int   // runs in the selection
+	Runs []Run // runs that no process records any more
+	Of   int   // number of runs in the selection
 	// Running lists the runs that have not ended.
 	Running []Run
 }
@@ -89,7 +89,7 @@ func (p Pending) folder() string {
 // A NoneIngestedError says that several runs were selected and none of these has tables.
 type NoneIngestedError struct {
 	Runs   int
-	Folder string // what to ingest
+	Folder string // the folder to ingest
 }
 
 func (e *NoneIngestedError) Error() string {

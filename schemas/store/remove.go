@@ -47,7 +47,7 @@ func (s *Store) SweepRemoved() error {
 type Reference struct {
 	RunID string `json:"run_id"`
 	Kind  string `json:"kind"` // "suite" or "prediction"
-	Name  string `json:"name"` // of the suite, or the id of the other run
+	Name  string `json:"name"` // name of the suite, or id of the other run
 }
 
 // References returns the suites that name any of the given runs, and the predictions whose range of peaks comes from
@@ -95,7 +95,7 @@ func (r Run) Usage() (bytes map[string]int64, err error) {
 			return err
 		}
 		st, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) { // it was replaced just now
+		if errors.Is(err, fs.ErrNotExist) { // another process has just replaced the file
 			return nil
 		}
 		if err == nil {

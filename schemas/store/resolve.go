@@ -17,7 +17,7 @@ import (
 
 // A Selection has the runs for which the RUN arguments of a command stand.
 type Selection struct {
-	Runs []Run // in the order named, each once
+	Runs []Run // in the order in which arguments name them, each once
 	// Chosen says which runs were selected if the user named none ("suite headline (20261121T…), 6 runs"). Chosen is
 	// empty if the user named runs.
 	Chosen string
@@ -33,8 +33,8 @@ type Selection struct {
 	// Newest lists, for each named name that several runs of the store have, which run was selected.
 	Newest []Newest
 
-	args int              // how many arguments it was resolved from
-	all  map[string][]Run // of stores that were listed, by their folders
+	args int              // number of arguments that the selection was resolved from
+	all  map[string][]Run // runs of the stores that were listed, by the stores' folders
 }
 
 // Only returns the selection with only the given runs, as if no other runs had been selected.
@@ -48,8 +48,8 @@ func (sel *Selection) Only(runs []Run) *Selection {
 type Newest struct {
 	Name  string
 	RunID string
-	Of    int  // runs of that name
-	Bare  bool // newer ones are bare repeats of the same experiment
+	Of    int  // number of runs with that name
+	Bare  bool // newer runs of that name are bare repeats of the same experiment
 	// GPU is the GPU of the selected run, and Others are the GPUs of the other runs with the name. GPU and Others are
 	// set only if they differ.
 	GPU    string
@@ -74,7 +74,7 @@ var ErrNoRuns = errors.New("no runs")
 // A NoRunsError is [ErrNoRuns] for a folder, with the folders directly below it that do hold runs.
 type NoRunsError struct {
 	Dir    string
-	Absent bool // there is no such folder
+	Absent bool // the folder does not exist
 	Below  []string
 }
 
@@ -82,7 +82,7 @@ func (e *NoRunsError) Error() string {
 	if e.Absent {
 		return fmt.Sprintf("no runs in %s: there is no such folder", e.Dir)
 	}
-	if strings.HasSuffix(e.Dir, ".") { // "no runs in .": no sentence
+	if strings.HasSuffix(e.Dir, ".") { // avoids the sentence "no runs in .", with two full stops
 		return "no runs in " + absolute(e.Dir)
 	}
 	return "no runs in " + e.Dir
@@ -118,9 +118,9 @@ func noRuns(dir string) *NoRunsError {
 type NotFoundError struct {
 	Arg   string
 	Store string
-	Near  []string // what might have been meant; for an ambiguous prefix, every match
-	Many  bool     // the argument is a prefix of several
-	File  bool     // there is a file of that name
+	Near  []string // similar names and ids; for an ambiguous prefix, every match
+	Many  bool     // the argument is a prefix of several runs' names or ids
+	File  bool     // a file with that name exists
 	// Absent is true if the store does not exist. Unread lists the store's run folders that could not be read; the run
 	// may be in one of these.
 	Absent bool
@@ -264,7 +264,7 @@ func (s *Store) newest(sel *Selection) error {
 		}
 	}
 	for _, d := range damagedSuites {
-		if ref := last.Manifest.Suite; ref != nil && ref.ID == d.Suite { // which runs count is in the document
+		if ref := last.Manifest.Suite; ref != nil && ref.ID == d.Suite { // the suite's document says which of its runs count
 			return NewestUnknownError{d}
 		}
 	}

@@ -17,7 +17,7 @@ type resolver struct {
 	each    bool // a name stands for all runs with that name
 	sel     *Selection
 	seen    map[string]bool // folders of the selected runs
-	runs    []Run           // of the store, read once and only where an argument needs it
+	runs    []Run           // runs of the store, read once and only if an argument needs them
 	damaged []Damaged
 }
 

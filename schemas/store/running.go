@@ -11,7 +11,7 @@ import (
 
 // Progress says how far a run has come that is still being recorded.
 type Progress struct {
-	Steps   int64         // that have ended; -1 = nothing is recorded yet
+	Steps   int64         // number of steps that have ended; -1 = nothing is recorded yet
 	Written time.Duration // since anything was last written to disk; -1 = not known
 }
 

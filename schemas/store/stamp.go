@@ -10,7 +10,7 @@ import (
 // fileStat has the facts about a file that a stamp contains.
 type fileStat struct {
 	at, size int64
-	inode    uint64 // a file that replaced another has another number
+	inode    uint64 // number of the file on disk: a file that replaces another has a new number
 	folder   bool
 }
 

@@ -21,11 +21,11 @@ type Run struct {
 	ID       string
 	Dir      string
 	Manifest *schemas.Manifest
-	Tags     []string  // that somebody gave it; see [schemas.Tags]
-	Progress *Progress // of a run that is still being recorded
+	Tags     []string  // tags that users gave the run; see [schemas.Tags]
+	Progress *Progress // set if the run is still being recorded
 
-	linked bool // its folder is a link
-	brief  bool // the manifest has only what selecting runs asks for; see [OpenIndexed]
+	linked bool // the run's folder is a link
+	brief  bool // the manifest has only what the selection of runs needs; see [OpenIndexed]
 	// listed is true if the run was looked up in an index. stamp is then the stamp of the run's folder, empty if it is
 	// not reliable, and ingested says whether the run had tables.
 	listed, ingested bool
@@ -43,7 +43,7 @@ func (r Run) Ingested() bool {
 
 // Damaged is a run folder whose manifest cannot be read, or a suite's document that cannot be read.
 type Damaged struct {
-	Dir   string // or the document's path
+	Dir   string // folder of the run, or path of the document
 	Err   error
 	Suite string // the suite's id; empty for a run
 }

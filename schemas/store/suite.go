@@ -17,8 +17,8 @@ import (
 
 const (
 	suitesFolder = "suites" // the store's folder of suite documents
-	lockSuffix   = ".lock"  // of the file beside a suite's document that its lock is on
-	lockTries    = 100      // to make a lock file in a folder that others may remove
+	lockSuffix   = ".lock"  // suffix of the lock file beside a suite's document
+	lockTries    = 100      // how often to try to make a lock file in a folder that others may remove
 )
 
 // SuiteSchema is the version that this package writes.
@@ -48,7 +48,7 @@ type Experiment struct {
 	Params map[string]any `json:"params"`
 	// Repeats is how many runs are wanted; 0 in older documents, which lack the number.
 	Repeats int      `json:"repeats,omitempty"`
-	RunIDs  []string `json:"run_ids"` // in the order of repetition
+	RunIDs  []string `json:"run_ids"` // ids of the runs, in the order of repetition
 	// Superseded lists runs of the experiment that do not count, since they were interrupted or failed and were made
 	// again.
 	Superseded []string `json:"superseded,omitempty"`
@@ -115,7 +115,7 @@ func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)
 		}
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
 		if errors.Is(err, fs.ErrNotExist) && tries < lockTries {
-			continue // a suite that came to nothing has just taken the folder with it
+			continue // another process has just removed the folder with an empty suite
 		}
 		if err != nil {
 			return nil, fmt.Errorf("locking suite %s: %w", name, err)
@@ -123,7 +123,7 @@ func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)
 		f.Close()
 		lock, err := take(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // its last holder has just removed it
+			continue // the process that held the lock has just removed the file
 		}
 		if err != nil {
 			return nil, err

@@ -14,8 +14,8 @@ import (
 // A Keeper makes the summaries that commands over many runs read in place of the runs' tables, and states the version
 // of the summaries.
 type Keeper struct {
-	Version int          // see [schemas.Summary.Kept]
-	Want    schemas.Want // what Make looks at
+	Version int          // version of the summary; see [schemas.Summary.Kept]
+	Want    schemas.Want // the tables that Make reads
 	// Make fills in a run's summary from its tables, and reports whether there is anything to keep.
 	Make func(*schemas.Tables, *schemas.Summary) bool
 	// Pack encodes a summary in the compact form that an index stores.
@@ -83,7 +83,8 @@ func (k *Keeper) summary(r Run) *schemas.Summary {
 // summarize makes the summary of a run from its tables, and writes it if the folder is writable. summarize returns nil
 // if no summary can be made.
 func (k *Keeper) summarize(r Run) *schemas.Summary {
-	manifest, report, err := schemas.SummaryDigests(r.Dir) // first: of files that change meanwhile it does not hold
+	// The digests are made first: if the files change meanwhile, the summary does not match them.
+	manifest, report, err := schemas.SummaryDigests(r.Dir)
 	if err != nil || !whole(r.Dir) {
 		return nil
 	}
@@ -99,7 +100,7 @@ func (k *Keeper) summarize(r Run) *schemas.Summary {
 	if !k.Make(t, s) {
 		return nil
 	}
-	schemas.WriteSummary(r.Dir, s) // on failure the index has it, or nothing: it can be made again
+	schemas.WriteSummary(r.Dir, s) // if writing fails, the index may have the summary, or it can be made again
 	return s
 }
 

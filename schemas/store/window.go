@@ -5,7 +5,7 @@ import "github.com/dpsight/dpsight/schemas"
 // A Window is a range of events of one device.
 type Window struct {
 	Rank, Device int32
-	From, To     int64 // both belong to the window; event 0 is the state before the first
+	From, To     int64 // both events belong to the window; event 0 is the state before the first
 }
 
 // on reports whether a row belongs to the window's device.

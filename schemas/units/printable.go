@@ -11,7 +11,7 @@ import (
 // begin with one), right-to-left marks, and invalid bytes. Names come from scripts and files, and must not affect the
 // text around them.
 func Printable(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) { // as most names are
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) { // most names have only such characters
 		return s
 	}
 	return strings.Map(func(r rune) rune {

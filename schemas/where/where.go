@@ -44,13 +44,13 @@ type Condition func(params map[string]any) Verdict
 type Scope interface {
 	Canonical(name string) string // the spelling of a parameter's name in params
 	Has(name string) bool
-	Unknown(name string) error // of a comparison without any parameter
+	Unknown(name string) error // the error for a comparison that names no parameter
 	// Unordered returns the error for a comparison by < or > of a value with a parameter that has no order.
 	Unordered(value, name string) error
 	// Is reports whether a parameter has a certain value. Same reports whether two values count as equal.
 	Is(params map[string]any, name string, value any) bool
 	Same(a, b any) bool
-	Number(value any) (float64, bool) // what < and > compare
+	Number(value any) (float64, bool) // the number that < and > compare
 }
 
 // Verdict is a truth value of Kleene's three-valued logic: "and" takes the least of its verdicts, "or" the greatest,
