@@ -131,7 +131,7 @@ type CostRun struct {
 	Warnings         []string `json:"warnings"`
 
 	Remarks    []Remark `json:"-"`
-	experiment string   // that a bare twin shares
+	experiment string   // the experiment that a run and its bare twin share
 }
 
 // Cost returns what recording cost a run. Cost needs only the manifest and ingest's report.

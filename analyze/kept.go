@@ -182,8 +182,8 @@ func Pack(row, compared []byte) (out Packed, err error) {
 // share only once. A KeptReader is safe for concurrent use.
 type KeptReader struct {
 	mu      sync.Mutex
-	origins map[string]map[string]*readOrigin // by source
-	facts   map[string][]identity.Fact        // by their text
+	origins map[string]map[string]*readOrigin // origins that were read, by source
+	facts   map[string][]identity.Fact        // facts that were read, by their text
 	devices map[*keptDevice][]memory.DeviceBreakdown
 	readers dense.Readers
 }
@@ -220,7 +220,7 @@ func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
 	if r.origins[source] == nil {
 		r.origins[source] = map[string]*readOrigin{}
 	}
-	if had, ok := r.facts[string(text)]; ok { // runs of many revisions have the same
+	if had, ok := r.facts[string(text)]; ok { // runs of many revisions have the same facts
 		o.facts = had
 	}
 	r.facts[string(text)], r.origins[source][string(b)] = o.facts, o

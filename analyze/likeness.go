@@ -12,7 +12,7 @@ import (
 type Likeness struct {
 	name, key, script, source, profile string
 
-	params  uintptr // of a map, which the run holds
+	params  uintptr // address of the run's map of parameters
 	command *string
 	facts   *identity.Fact
 }

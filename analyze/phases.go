@@ -49,7 +49,7 @@ type PhaseRow struct {
 	// Of equal peaks the first counts.
 	AllocatedBeginBytes *int64 `json:"allocated_begin_bytes"`
 	AllocatedEndBytes   *int64 `json:"allocated_end_bytes"`
-	PeakBytes           *int64 `json:"peak_bytes"` // highest over all occurrences
+	PeakBytes           *int64 `json:"peak_bytes"` // highest allocated over all occurrences of the phase
 	PeakStep            *int64 `json:"peak_step"`
 	// LowestPeakBytes is the lowest peak of the phase over all its occurrences. LowestPeakBytes equals PeakBytes if all
 	// steps are alike.

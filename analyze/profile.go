@@ -16,7 +16,7 @@ import (
 // fixed points of the training loop. A field is nil if the run does not have its value.
 type ComponentProfile struct {
 	identity.Identity
-	MeanStepMS *float64 // over the timed steps: a mean, as those tools report
+	MeanStepMS *float64 // mean over the timed steps, since the tools that are compared report a mean
 	PeakBytes  *int64
 	// Components are the bytes of components at the peak. Each block counts once, so the components do not sum to more
 	// than the peak. Components is nil if the peak is not broken down.
@@ -25,7 +25,7 @@ type ComponentProfile struct {
 	HeldByHooks *int64
 	// EndAllocated and EndReserved are the bytes allocated and reserved at the end of the last step.
 	EndAllocated, EndReserved *int64
-	Points                    []MemoryPoint // by iteration, then in the order of [Point]
+	Points                    []MemoryPoint // points by iteration, then in the order of [Point]
 	Remarks                   []Remark
 }
 
@@ -37,7 +37,7 @@ type Components struct {
 // MemoryPoint is the state of memory at one point of the training loop.
 type MemoryPoint struct {
 	Point     Point
-	Iteration int // of the steps after warm-up, from 0; -1 = not of an iteration
+	Iteration int // number of the step after warm-up, from 0; -1 = the point belongs to no step
 	// Highest is the highest allocated in recorded steps since the point after warm-up. For points before that, it is
 	// the highest since the start.
 	Allocated, Reserved, Highest *int64
@@ -66,7 +66,7 @@ func Profile(in schemas.Tables) ComponentProfile {
 	s := Summarize(in)
 	c := ComponentProfile{Identity: s.Identity, PeakBytes: s.PeakBytes, Points: []MemoryPoint{}, Remarks: s.Remarks}
 	if s.Status != schemas.StatusOK {
-		c.PeakBytes = nil // the bytes until the run's early end are not what the run needs
+		c.PeakBytes = nil // the bytes until the run's early end do not show what the run needs
 	} else if s.BrokenDown() {
 		d := s.Main()
 		of := func(name schemas.Category) int64 { return d.Category(name).Bytes }
@@ -94,12 +94,12 @@ func Profile(in schemas.Tables) ComponentProfile {
 type walk struct {
 	in     *schemas.Tables
 	p      identity.Place
-	traced bool // the device has events
+	traced bool // the recording has events of the device
 	// recorded is true if the phases of the current step have bytes. Phases of later steps in a long run have none.
 	recorded bool
 	phases   []*schemas.Phase
 	out      []MemoryPoint
-	resets   int64 // the event after which Highest counts
+	resets   int64 // event from which on Highest counts
 }
 
 // points fills in the points of the main device.
@@ -217,7 +217,7 @@ func (w *walk) endOf(p Point, iteration int, t *schemas.Step) {
 	}
 	m := MemoryPoint{Point: p, Iteration: iteration, Allocated: t.AllocatedEnd, Reserved: t.ReservedEnd,
 		TimeNS: identity.Known(t.EndNS)}
-	if p == AfterWarmup { // nothing has come since
+	if p == AfterWarmup { // nothing was recorded since
 		m.Highest = m.Allocated
 	}
 	w.out = append(w.out, m)
@@ -227,7 +227,7 @@ func (w *walk) add(p Point, iteration int, seq, allocated, ns int64) {
 	m := MemoryPoint{Point: p, Iteration: iteration, TimeNS: identity.Known(ns)}
 	if w.recorded {
 		m.Allocated, m.Reserved = &allocated, memory.ReservedAt(w.in, w.p, seq)
-		if p == AfterWarmup { // the tools reset the counter here
+		if p == AfterWarmup { // the tools reset torch's counter at this point
 			m.Highest = &allocated
 		} else {
 			highest := max(allocated, w.highest(seq))

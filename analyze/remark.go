@@ -9,13 +9,13 @@ import (
 // A Remark is a caution about the figures of a run. Package report finds the words.
 type Remark struct {
 	Kind              RemarkKind
-	Rank              *int32 // that the remark concerns, nil if the run has only one
-	N                 int    // of the steps, devices or processes that the remark is on
+	Rank              *int32 // rank that the remark concerns; nil if the run has only one
+	N                 int    // number of steps, devices or processes that the remark is on
 	Bytes, OtherBytes int64  // the run's value, and the value that it is compared with
 	MS                *float64
 	StepMS            *timing.Interval
 	Share             float64
-	Name              string // of another run, or of a file
+	Name              string // name of another run, or of a file
 	Status            string
 	Hook              *schemas.FailedHook
 	Times             *timing.Remark
@@ -27,13 +27,13 @@ type RemarkKind string
 
 // Remarks on a run.
 const (
-	RemarkNotIngested RemarkKind = "not ingested" // it has no tables
+	RemarkNotIngested RemarkKind = "not ingested" // the run has no tables
 	RemarkNoBlocks    RemarkKind = "no blocks"    // Err is the reason why nothing is broken down
 	RemarkNoPeak      RemarkKind = "no peak"      // Err is the reason why there is no moment to break down
-	RemarkOfTimes     RemarkKind = "times"        // Times
-	RemarkEndedEarly  RemarkKind = "ended early"  // Status
-	RemarkHookFailed  RemarkKind = "hook failed"  // Hook, of the agent; Rank
-	RemarkTableGone   RemarkKind = "table gone"   // Name, a file, without which the rest cannot be checked
+	RemarkOfTimes     RemarkKind = "times"        // Times: a remark on step times
+	RemarkEndedEarly  RemarkKind = "ended early"  // Status: how the run ended early
+	RemarkHookFailed  RemarkKind = "hook failed"  // Hook: a hook of the agent that failed; Rank
+	RemarkTableGone   RemarkKind = "table gone"   // Name: a missing file, without which the rest cannot be checked
 	RemarkRecompute   RemarkKind = "recompute"    // Rank; MS for each step, nil if modules were not timed
 	RemarkOneOfMany   RemarkKind = "repeats"      // N repeats that are shown; StepMS of all in the store
 	RemarkOverRepeats RemarkKind = "over repeats" // StepMS replaces MS, which is the value of run Name
@@ -44,23 +44,23 @@ const (
 	RemarkLatePeak   RemarkKind = "late peak"   // Bytes, outside the recorded steps
 	RemarkMissedPeak RemarkKind = "missed peak" // Bytes, where events are missing
 	RemarkBounded    RemarkKind = "bounded"     // at least Bytes, at most OtherBytes
-	RemarkOfFullest  RemarkKind = "fullest"     // of N devices
-	RemarkInTurn     RemarkKind = "in turn"     // of N processes, which had a device one after the other
+	RemarkOfFullest  RemarkKind = "fullest"     // values come from the fullest of N devices
+	RemarkInTurn     RemarkKind = "in turn"     // N processes had a device one after the other
 	// RemarkTogether: N processes had memory on one device at once, and the peak reserved is the highest sum over these
 	// processes.
 	RemarkTogether    RemarkKind = "together"
-	RemarkSumReserved RemarkKind = "sum reserved" // the same, and reserved is the sum of the most that each had
+	RemarkSumReserved RemarkKind = "sum reserved" // N processes had a device at once; reserved is a sum
 )
 
 // Remarks on what recording cost.
 const (
-	RemarkBatchesVary   RemarkKind = "batches vary"   // Rank
+	RemarkBatchesVary   RemarkKind = "batches vary"   // Rank: batches differ in size
 	RemarkUntimedSteps  RemarkKind = "untimed steps"  // Rank, N: nothing took time on the GPU in them
-	RemarkFasterSteps   RemarkKind = "faster steps"   // those that are instrumented
+	RemarkFasterSteps   RemarkKind = "faster steps"   // the faster steps are those that are instrumented
 	RemarkDrains        RemarkKind = "drains"         // Share of the recorded time, above [MostDraining]
 	RemarkAllocatedDiff RemarkKind = "allocated diff" // Bytes at the peak, OtherBytes in the bare run Name
-	RemarkReservedDiff  RemarkKind = "reserved diff"  // the same of what was reserved
-	RemarkCachedDiff    RemarkKind = "cached diff"    // the same, where as much was allocated
+	RemarkReservedDiff  RemarkKind = "reserved diff"  // Bytes reserved here, OtherBytes in the bare run Name
+	RemarkCachedDiff    RemarkKind = "cached diff"    // like "reserved diff", if both runs allocated as much
 )
 
 // timeRemarks returns the remarks on the times of a run.

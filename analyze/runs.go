@@ -52,16 +52,16 @@ func (d *RunsDocument) Differing() []string {
 // RunsRow is one run of a store.
 type RunsRow struct {
 	identity.Identity
-	Tags              []string `json:"tags,omitempty"` // that somebody gave the run
+	Tags              []string `json:"tags,omitempty"` // tags that users gave the run
 	Suite             *string  `json:"suite"`
-	Trial             bool     `json:"trial,omitempty"` // of a value, in a search of predict --vary
+	Trial             bool     `json:"trial,omitempty"` // the run is a trial of a value in a search of predict --vary
 	PeakBytes         *int64   `json:"peak_bytes"`
 	PeakReservedBytes *int64   `json:"peak_reserved_bytes"` // highest reserved, which may come after the peak
 	// ReservedAtPeakBytes is what was reserved when PeakBytes were allocated. ReservedAtPeakBytes is null if unknown.
 	ReservedAtPeakBytes *int64 `json:"reserved_at_peak_bytes"`
 	// ReservedTogether is true if PeakReservedBytes sums several processes on one device.
 	ReservedTogether bool      `json:"reserved_together,omitempty"`
-	StepMS           *float64  `json:"step_ms"` // median
+	StepMS           *float64  `json:"step_ms"` // median step
 	SamplesPerS      *float64  `json:"samples_per_s"`
 	GPU              *string   `json:"gpu"`
 	Started          time.Time `json:"started"`

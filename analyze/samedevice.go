@@ -23,7 +23,7 @@ func (s *Summary) peaksOfShared(in *schemas.Tables) {
 		return
 	}
 	if processes < 2 {
-		if in.Manifest.Source == schemas.Measured && s.devicesUsed > gpusOf(in, s.devicesUsed) { // one after the other
+		if in.Manifest.Source == schemas.Measured && s.devicesUsed > gpusOf(in, s.devicesUsed) { // in turn on one GPU
 			s.Remarks = append(s.Remarks, Remark{Kind: RemarkInTurn, N: s.devicesUsed})
 		}
 		return
@@ -69,7 +69,7 @@ func reservedBeside(in *schemas.Tables) (bytes int64, processes int) {
 	}
 	alive := func(p *schemas.Process, at int64) bool { return p.StartNS <= at && (p.EndNS == 0 || at <= p.EndNS) }
 	for i := range in.Processes {
-		last := &in.Processes[i] // the last process to start, of those that are alive together
+		last := &in.Processes[i] // of processes that are alive together, the last to start
 		sum, n := int64(0), 0
 		for j := range in.Processes {
 			p := &in.Processes[j]

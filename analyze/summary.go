@@ -24,15 +24,15 @@ const SummaryTables = schemas.WantMemory | schemas.WantTimes | schemas.WantSampl
 type Summary struct {
 	identity.Identity
 	Started   time.Time
-	Suite     string // name; empty = none
-	Trial     bool   // a run of a search of predict --vary
+	Suite     string // name of the suite; empty = none
+	Trial     bool   // the run is a trial of predict --vary
 	SuiteID   string
-	Key       string // of the experiment's content in its suite; empty = not of a suite
-	GPU       string // name of the first; empty = unknown
+	Key       string // hash of the experiment's content in its suite; empty = no suite
+	GPU       string // name of the first GPU; empty = unknown
 	Breakdown memory.BreakdownRun
 	Phases    PhasesRun
 	Timeline  *timeline.Timeline // nil for a run without allocator events
-	Growth    *growth.Growth     // of the same device; nil if there is none
+	Growth    *growth.Growth     // growth on the busiest device; nil if there is none
 	Cost      CostRun
 	// Failed lists requests that failed because memory was short. FailedMore is how many more failed requests there
 	// were.
@@ -70,9 +70,9 @@ type Summary struct {
 	RunFacts    []identity.Fact
 	Doubts      []string // kinds of doubt about a predicted peak; see [confidence.Doubts]
 	Poisson     bool     // batches are drawn by Poisson sampling
-	Script      string   // the script that the command runs; "" if it shows none
-	Arguments   string   // see [compare.tellCommands]
-	Made        string   // see [compare.tellOrigins]
+	Script      string   // script that the command runs; empty if it shows none
+	Arguments   string   // arguments of the command: see [compare.tellCommands]
+	Made        string   // the code and the versions that made the run: see [compare.tellOrigins]
 	Throttled   timing.Throttle
 	devicesUsed int
 	// ReservedAlone is the peak reserved of the fullest process if PeakReservedBytes sums several processes, else
@@ -214,7 +214,7 @@ func (s *Summary) peaks(in *schemas.Tables) {
 func (s *Summary) latePeak(fullest *schemas.DeviceVerdict, d *memory.DeviceBreakdown) {
 	s.PeakBytes = fullest.TorchPeakAllocatedBytes
 	kind := RemarkLatePeak
-	if fullest.Verdict == schemas.Lossy { // whether it was in the recorded steps is unknown
+	if fullest.Verdict == schemas.Lossy { // it is unknown whether the peak was in the recorded steps
 		kind = RemarkMissedPeak
 	}
 	s.Remarks = append(s.Remarks, Remark{Kind: kind, Bytes: *s.PeakBytes, OtherBytes: d.AllocatedBytes})

@@ -38,7 +38,7 @@ func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, name
 // replacement is the newest run of the same experiment. If that run is from the same suite, the replacement is the run
 // with the same repetition number: a run that ended well, else the newest one.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
-	failed := map[[2]string]bool{} // the keys of experiments with failed runs; usually few
+	failed := map[[2]string]bool{} // keys of experiments with failed runs; usually few
 	some := func(m *schemas.Manifest) [2]string {
 		if m.Suite != nil && m.Suite.Key != "" {
 			return [2]string{"suite", m.Suite.Key}
@@ -72,7 +72,7 @@ func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	out := map[string]*schemas.Manifest{}
 	for _, m := range all {
 		switch m.Status {
-		case schemas.StatusOK, schemas.StatusRunning: // nobody knows yet how the run will end
+		case schemas.StatusOK, schemas.StatusRunning: // it is not known yet how the run will end
 			continue
 		}
 		if !madeAgain(m) {

@@ -28,7 +28,7 @@ type attachedSample struct {
 	Used        int64             `json:"used"`
 	Reserved    *int64            `json:"reserved"`
 	Free        int64             `json:"free"`
-	Processes   [][2]*json.Number `json:"processes"` // pid and bytes, null = not known
+	Processes   [][2]*json.Number `json:"processes"` // process id and bytes; null = not known
 }
 
 // finishAttached completes a run that dpsight.attach() wrote, as the collector does for its own runs. It makes tables

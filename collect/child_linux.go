@@ -17,7 +17,7 @@ import (
 type child struct {
 	supervisor *exec.Cmd
 	runID      string
-	pid        int // id of the experiment's first process
+	pid        int // process id of the experiment's first process
 	input      *os.File
 	send       *gob.Encoder
 	// exited is closed when the experiment's first process has ended, and ended when all its processes have.

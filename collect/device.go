@@ -39,7 +39,7 @@ type Machine struct {
 	nvmlReason   string           // why library is nil
 	idle         map[string]int64 // lowest memory in use so far, by UUID
 	throttledFor string           // why the clocks were throttled during a whole wait
-	only         string           // UUID of the only device, if this is a part of another Machine
+	only         string           // UUID of the only device, if this Machine is a part of another
 
 	found *found // shared with the Machine's parts; nil before the first run
 }

@@ -30,7 +30,7 @@ type Experiment struct {
 	StackSteps  *int          // nil means the agent's default
 	NoLines     bool          // does not follow the lines of the script
 	LikeAGPU    bool          // makes a phantom GPU have bare steps like a GPU, and looks only between steps
-	Timeout     time.Duration // 0 = none
+	Timeout     time.Duration // time limit of the run; 0 = none
 	Grace       time.Duration // between TERM and KILL; 0 means DefaultGrace
 	Cooldown    time.Duration // pause after the device was found free
 

@@ -41,7 +41,7 @@ type supervisorSpec struct {
 
 // supervisorCommand is a later message to a supervisor.
 type supervisorCommand struct {
-	Signal int           // to send to the experiment's process group
+	Signal int           // signal to send to the experiment's process group
 	Drain  bool          // request a drain from the agents before the signal
 	End    bool          // end all processes
 	Grace  time.Duration // between TERM and KILL; 0 kills at once
@@ -53,7 +53,7 @@ type supervisorReport struct {
 	Error   string   // why the experiment could not be started
 	Exited  bool     // the experiment's first process has ended
 	Ended   bool     // the last message
-	Exit    treeExit // with Ended
+	Exit    treeExit // how the experiment ended, in a message with Ended
 }
 
 // treeExit says how an experiment and its processes ended.

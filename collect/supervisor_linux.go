@@ -195,7 +195,7 @@ func (k *supervisor) watch(commands <-chan supervisorCommand) treeExit {
 				if hopeless == nil {
 					hopeless = time.After(c.Grace + drainTime + workTime + killTime)
 				}
-			case c.Drain: // which takes a while
+			case c.Drain: // a drain takes a while
 				go k.forward(c)
 			case c.Signal != 0:
 				k.forward(c) // signals are passed on in order

@@ -25,7 +25,7 @@ func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*record
 		}
 	}
 	fatal := -1
-	if j.Exception != nil && j.Exception.OOM { // of the last that torch did not recover from
+	if j.Exception != nil && j.Exception.OOM { // the exception is of the last request from which torch did not recover
 		for i, o := range j.OOMs {
 			if !noted[o.K] || raised[o.K] {
 				fatal = i

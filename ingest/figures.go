@@ -178,7 +178,7 @@ func importPart(m *schemas.Manifest, run *figures.Run, kept, dir, path, store st
 			there.Import.Part != m.Import.Part {
 			return out, fmt.Errorf("the folder %s is there, and holds something else: move it away", m.RunID)
 		}
-		out.State, err = schemas.IngestKnown, nil // another process was faster
+		out.State, err = schemas.IngestKnown, nil // another process has ingested the file meanwhile
 	}
 	return out, err
 }
@@ -339,7 +339,7 @@ func Baseline(name, version string) (as string, done func(), err error) {
 		return "", func() {}, schemas.WithHint(fmt.Errorf("the baseline %s: %s", name, outs[0].Reason),
 			"bring the whole file back; or dpsight check --write-baseline FILE writes a baseline of runs")
 	}
-	return name, done, nil // reading it as a baseline will report the error
+	return name, done, nil // reading the file as a baseline will report the error
 }
 
 // canImport reports whether a file is of a kind that dpsight imports, even if it cannot be read. canImport decides by

@@ -20,7 +20,7 @@ type Growing struct {
 // bytes may have been in use.
 type growing struct {
 	replay              *replay.Replay
-	allocated, reserved int64 // when recording began
+	allocated, reserved int64 // bytes when recording began
 	broken              bool
 }
 

@@ -19,11 +19,11 @@ import (
 // Outcome is the result of one input.
 type Outcome struct {
 	Path   string
-	RunID  string // "" if refused
-	Dir    string // run folder
+	RunID  string // id of the run; "" if the input was refused
+	Dir    string // folder of the run
 	State  string
 	Again  bool   // with schemas.IngestNew: the input had been ingested before
-	Reason string // why it was refused
+	Reason string // why the input was refused
 	Hint   string // what the user can do about it, if the error tells
 	// Warnings are the warnings of a snapshot's ingest report.
 	Warnings []string
@@ -258,7 +258,7 @@ func makeStore(store string) (undo func(), err error) {
 	}
 	return func() {
 		if missing != nil {
-			os.Remove(store) // fails, as it should, if the store holds a run
+			os.Remove(store) // Remove fails, as it should, if the store holds a run
 		}
 	}, nil
 }

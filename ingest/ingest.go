@@ -19,8 +19,8 @@ func RulesHash() string { return join.RulesHash() }
 // Options are the options of ingesting.
 type Options struct {
 	Version string // version of dpsight, for the report
-	Again   bool   // [Import]: also what was ingested before
-	Ranks   bool   // [ImportAll]: all paths are snapshots of the ranks of one run
+	Again   bool   // for [Import]: ingests inputs that were ingested before, too
+	Ranks   bool   // for [ImportAll]: all paths are snapshots of the ranks of one run
 	// Prepare is called for each run folder of [Import] before anything else, to complete a run whose collector was
 	// killed. Prepare may be nil.
 	Prepare func(dir string) error
@@ -80,7 +80,7 @@ func derive(dir string, o Options) (*schemas.IngestReport, error) {
 	}
 	r := newReport(m, o)
 	r.Warnings = append(r.Warnings, warnings...)
-	if len(journals) == 0 && len(m.Warnings) == 0 { // the collector says why, if it lived to see the end
+	if len(journals) == 0 && len(m.Warnings) == 0 { // the collector tells why, if it saw the end of the run
 		r.warn("the run has no journal: no process of it used torch with the agent in place")
 	}
 	err = write(dir, r, false, func(t *tables) error {

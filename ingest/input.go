@@ -25,7 +25,7 @@ type input struct {
 	name    string
 	size    int64
 	entries []packed.Entry
-	spooled string // to be removed
+	spooled string // name of a temporary file to remove at the end
 }
 
 // openInput opens a file, a pipe or the standard input.
@@ -127,7 +127,7 @@ func (in *input) isCheckpoint() bool {
 
 // A foreign is a kind of file that dpsight does not import, recognised by its first bytes or its name.
 type foreign struct {
-	magic, name string // a part of the name
+	magic, name string // bytes at the file's begin, and a part of its name
 	what        string
 	advice      string
 }
@@ -150,7 +150,7 @@ var foreigns = []foreign{
 	{magic: "\x89PNG", what: "a picture"},
 	{magic: "<!DOCTYPE", what: "a web page", advice: "ingest the .pickle file that it was made of"},
 	{magic: "<html", what: "a web page", advice: "ingest the .pickle file that it was made of"},
-	{magic: "\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", what: checkpoint, advice: hint}, // before torch 1.6
+	{magic: "\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", what: checkpoint, advice: hint}, // the format of torch before 1.6
 	{magic: "{", what: "a JSON document", advice: importable},
 	{magic: "[", what: "a JSON document", advice: importable},
 	{name: ".csv", what: "a table of text"},

@@ -27,12 +27,12 @@ func instrumentCost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx 
 		}
 	}
 	for i := range j.OOMs {
-		if j.OOMs[i].Listed && c.Windows > 0 { // of no step
+		if j.OOMs[i].Listed && c.Windows > 0 { // such a list of blocks belongs to no step
 			c.Windows--
 		}
 	}
 	if c.RecordedSteps > 0 {
-		c.Windows++ // the first needs no drain to open
+		c.Windows++ // the first window needs no drain to open
 	}
 	if n := len(j.Marks); n > 0 {
 		c.RecordedNS = j.Marks[n-1].TimeNS - j.Marks[0].TimeNS

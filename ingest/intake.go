@@ -76,7 +76,7 @@ func settle(folder *schemas.PartialFolder, known, path string, m *schemas.Manife
 		if runOfImport(store, m.Import.SHA256) == "" {
 			return out, fmt.Errorf("the folder %s is there, and its run.json is damaged: move the folder away", m.RunID)
 		}
-		out.State, err = schemas.IngestKnown, nil // another process was faster
+		out.State, err = schemas.IngestKnown, nil // another process has ingested the input meanwhile
 	}
 	return out, err
 }
@@ -202,7 +202,7 @@ func take(e packed.Entry, file *input, kept string) (*torchsnap.Snapshot, digest
 	}
 	s, err := torchsnap.Read(t, o)
 	if err == nil {
-		_, err = io.Copy(io.Discard, t) // what follows the snapshot belongs to its identity
+		_, err = io.Copy(io.Discard, t) // the bytes after the snapshot belong to its identity
 	}
 	sums, keeping := t.end()
 	if err == nil {

@@ -20,7 +20,7 @@ func markPhases(rec *recording, found []annotations.Interval, marked *spool.Jour
 		ids[name] = id
 	}
 	k, at := uint32(len(marked.Marks)), int64(0)
-	carry := uint32(0) // what events carry that come before the first mark
+	carry := uint32(0) // the number that events before the first mark carry
 	times := rec.events.TimeNS
 	spans := []steps.Span{{Phase: schemas.PhaseBetween, Under: schemas.PhaseBetween, Step: -1, StartNS: times[0]}}
 	open := func(phase string, begin, ns int64) {

@@ -70,7 +70,7 @@ func Placement(m *schemas.Manifest, r *schemas.IngestReport) schemas.Placement {
 	if m.Phantom != nil {
 		p.Addresses = m.Phantom.Addresses
 	}
-	for i := range r.Devices { // a bare run has counters alone
+	for i := range r.Devices { // a bare run has only counters
 		d := &r.Devices[i]
 		p.PeakAllocatedBytes = max(p.PeakAllocatedBytes, d.PeakAllocatedBytes, known(d.TorchPeakAllocatedBytes))
 		p.PeakReservedBytes = max(p.PeakReservedBytes, d.PeakReservedBytes, known(d.TorchPeakReservedBytes))

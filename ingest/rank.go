@@ -27,7 +27,7 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 		v := &verdicts[i]
 		v.AmbiguousTags, v.InstrumentedPeakSeq = jd.AmbiguousTags, jd.InstrumentedPeakSeq
 		v.BareSteps = listed(jd.BareSteps, jd.StepAt(v.PeakSeq))
-		if i == 0 { // an address that no device knows belongs to none of them
+		if i == 0 { // an address that no device has belongs to none of them
 			v.UnboundTags = unbound
 		}
 		r.warnOfTags(j.Rank, recs[i].device, jd)
@@ -55,9 +55,9 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 // moduleRows returns the rows of modules.parquet. moduleRows also renames the journal's modules so that their names
 // distinguish its models.
 func moduleRows(runID string, j *spool.Journal) []schemas.Module {
-	rows := join.Modules(runID, j.Rank, j.Modules) // roles are by the names that the model itself gives
+	rows := join.Modules(runID, j.Rank, j.Modules) // roles follow from the names that the model itself gives
 	modelnames.Disambiguate(j)
-	paths := map[int64]string{} // a module's last row counts
+	paths := map[int64]string{} // the last row of a module counts
 	for _, m := range j.Modules {
 		paths[int64(m.ID)] = m.Path
 	}
@@ -109,7 +109,7 @@ func lastRecorded(j *spool.Journal) uint32 {
 		switch c := &j.Chunks[i]; {
 		case c.Pickle != nil && c.Checkpoint != nil:
 			return c.Checkpoint.K
-		case c.Pickle != nil: // the process died before its counters were written
+		case c.Pickle != nil: // the process died before it wrote its counters
 			return 0
 		}
 	}

@@ -23,10 +23,10 @@ import (
 
 // A rankFile is the snapshot of one rank: a separate file, or an entry of an archive.
 type rankFile struct {
-	path    string // as outcomes have it
-	name    string // the name that tells the rank: the path, or the name of the entry in the archive
+	path    string // path as it stands in outcomes
+	name    string // name that shows the rank: the path, or the name of the archive's entry
 	rank    int32
-	archive *input // nil = none
+	archive *input // archive that contains the file; nil = none
 	entry   packed.Entry
 }
 
@@ -45,8 +45,8 @@ func copyName(rank int32) string { return fmt.Sprintf("snapshot.rank%d.pickle", 
 // An importedFile is a file that an imported run keeps a copy of.
 type importedFile struct {
 	rank int32
-	file string          // the copy's name
-	of   *schemas.Import // the file's own part of the provenance
+	file string          // name of the copy
+	of   *schemas.Import // provenance of this file
 }
 
 // importedFiles returns the files from which a run was imported.

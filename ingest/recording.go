@@ -20,25 +20,25 @@ type recording struct {
 	device      int32
 	events      schemas.EventColumns
 	checkpoints []schemas.Checkpoint // one for each drain, including those after recording stopped
-	peaksSince  []int64              // by checkpoint: event just before torch's peaks were last reset
-	unseen      []replay.Peaks       // by checkpoint: torch's peaks when the latest window opened, unless reset since
-	gaps        []replay.Gap         // between windows
+	peaksSince  []int64              // event just before the last reset of torch's peaks, by checkpoint
+	unseen      []replay.Peaks       // torch's peaks when the latest window opened, unless reset since, by checkpoint
+	gaps        []replay.Gap         // gaps between windows
 	final       []schemas.SegmentBlock
-	atOOM       []schemas.SegmentBlock // lists at out-of-memory errors
+	atOOM       []schemas.SegmentBlock // the allocator's lists at out-of-memory errors
 	baseline    map[string]int64       // counters when recording began; nil = the journal does not have them
 	settings    replay.Settings
-	unverified  int64 // events after the last drain that has counters
-	broken      error // a chunk that could not be read; later ones are lost
-	unknown     int64 // events whose action this version does not know
-	unread      int64 // entries among the events that are not events
-	disputed    int64 // segments of the final list whose blocks contradict their totals
+	unverified  int64 // number of events after the last drain that has counters
+	broken      error // error of a chunk that could not be read; later chunks are lost
+	unknown     int64 // number of events whose action this version does not know
+	unread      int64 // number of entries that are not events
+	disputed    int64 // number of segments in the final list whose blocks contradict their totals
 	// misplaced counts the segments of a device for which torch has no trace, though torch traces all devices. The
 	// segments may belong to another device.
 	misplaced  int64
-	backwards  int64 // events that are earlier than the one before
+	backwards  int64 // number of events that are earlier than the event before
 	everUsed   bool
 	resetPeaks bool
-	listOnly   bool // a snapshot without a history: the allocator's own list is all there is
+	listOnly   bool // the recording is a snapshot without history: it has only the allocator's own list
 }
 
 // counts has numbers of allocator events, in the way torch's counters count them.
@@ -78,11 +78,11 @@ type reader struct {
 	stacks  *torchsnap.Stacks
 	devices map[int32]*recording
 	last    map[int32]map[string]int64 // counters at the last drain
-	missing map[int32]counts           // so far
+	missing map[int32]counts           // missing events so far, by device
 	resets  []reset
-	broken  error  // see recording: also of devices first seen afterwards
+	broken  error  // see recording; it also counts for devices that are first seen afterwards
 	closed  uint32 // mark of the last drain that took events
-	paused  bool   // nothing is recorded
+	paused  bool   // recording is paused
 }
 
 // reset is a call by which the script itself resets torch's counters.
@@ -119,7 +119,7 @@ func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 			for d, rec := range r.devices {
 				from[d] = rec.events.Len()
 			}
-		case c.Checkpoint == nil && r.paused: // of a window that the process did not live to see
+		case c.Checkpoint == nil && r.paused: // the process ended inside this window, before its drain
 			continue
 		default:
 			broken = r.addEvents(c)
@@ -184,7 +184,7 @@ func (r *reader) addEvents(c *spool.Chunk) error {
 	for d := range s.Devices {
 		if s.Devices[d].Len() > 0 {
 			rec := r.device(int32(d))
-			if rec.broken == nil { // after a gap, addresses mean nothing any more
+			if rec.broken == nil { // after a gap, addresses have no meaning any more
 				rec.events.AppendAll(&s.Devices[d])
 			}
 		}
@@ -231,7 +231,7 @@ func asOf(at schemas.ListMoment, list []schemas.SegmentBlock) []schemas.SegmentB
 // replaySettings returns those of a snapshot's allocator settings that decide the sizes of blocks.
 func replaySettings(s torchsnap.Settings) (replay.Settings, error) {
 	out := replay.Settings{ExpandableSegments: s.ExpandableSegments}
-	if s.MaxSplitSize > 0 && s.MaxSplitSize < math.MaxInt64 { // the greatest integer is no limit either
+	if s.MaxSplitSize > 0 && s.MaxSplitSize < math.MaxInt64 { // the greatest integer also means no limit
 		out.MaxSplitSize = s.MaxSplitSize
 	}
 	for _, mib := range slices.Sorted(maps.Keys(s.RoundupPower2Divisions)) {
@@ -263,9 +263,9 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 		if rec.baseline == nil && (p.Drain == 0 || !known) {
 			rec.baseline = s
 			if p.Drain == 0 {
-				continue // nothing was recorded yet
+				continue // nothing has been recorded yet
 			}
-			last = map[string]int64{} // first seen by this drain: its counters began at nothing
+			last = map[string]int64{} // a device that this drain shows first: its counters began at 0
 		}
 		recorded := p.Recording && rec.broken == nil && !listsBlocks(p.Reason)
 		row := schemas.Checkpoint{Device: d.Device, Drain: p.Drain, Reason: p.Reason, K: int64(p.K),
@@ -280,7 +280,7 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 				before = counts{}
 			}
 			got := count(&rec.events, from[d.Device])
-			if e := rec.unverified; e > 0 { // events of drains whose counters were lost are in this interval too
+			if e := rec.unverified; e > 0 { // events of drains without counters are in this interval, too
 				got = got.plus(count(rec.tail(from[d.Device], e), 0))
 				rec.unverified = 0
 			}
@@ -298,7 +298,7 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 		}
 		if listsBlocks(p.Reason) {
 			unseen = replay.Peaks{Allocated: row.AllocatedPeakBytes, Reserved: row.ReservedPeakBytes}
-			if n := int64(rec.events.Len()); since == n-1 && since > 0 { // reset while nothing was recorded
+			if n := int64(rec.events.Len()); since == n-1 && since > 0 { // the counter was reset while nothing was recorded
 				since = n
 			}
 		}

@@ -204,8 +204,8 @@ func sanitize(name string) string {
 // A rankSnapshot is the snapshot of one rank of an imported run.
 type rankSnapshot struct {
 	rank int32
-	file string              // names the copy of it in the run's spool folder
-	read *torchsnap.Snapshot // nil = it is yet to be read from the copy
+	file string              // name of the snapshot's copy in the run's spool folder
+	read *torchsnap.Snapshot // nil = the copy has yet to be read
 }
 
 // snapshotTables derives the tables of an imported run. The file or the user's rules name the run's phases (package
@@ -220,7 +220,7 @@ func snapshotTables(dir string, m *schemas.Manifest, of []rankSnapshot, o Option
 	err = write(dir, r, true, func(t *tables) error {
 		for i := range of {
 			s := of[i].read
-			of[i].read = nil // the next snapshot takes its memory
+			of[i].read = nil // releases the snapshot's memory for the next one
 			if s == nil {
 				if s, err = readSnapshot(copyPath(dir, of[i].file)); err != nil {
 					return &rankError{i, err}
@@ -340,7 +340,7 @@ func snapshotRecording(s *torchsnap.Snapshot, device int32, settings replay.Sett
 	rec := &recording{device: device, settings: settings}
 	if int(device) < len(s.Devices) {
 		rec.events, rec.unread = s.Devices[device], s.Unread[device]
-		clear(rec.events.Mark) // numbers of somebody else's
+		clear(rec.events.Mark) // the mark numbers belong to another program
 		rec.events.Line = nil
 	}
 	rec.final = blocks(s, device, int64(rec.events.Len()), schemas.ListLast)

@@ -60,7 +60,7 @@ func write(dir string, r *report, hasty bool, fill func(*tables) error) error {
 	}
 	for _, s := range streams {
 		s.end <- err
-		if !hasty { // one at a time
+		if !hasty { // in this mode tables are written one at a time
 			s.wait()
 		}
 	}
@@ -80,9 +80,9 @@ func write(dir string, r *report, hasty bool, fill func(*tables) error) error {
 // A stream is a table that is written while its rows are made. Each stream has a goroutine that has the file open.
 type stream struct {
 	open  chan struct{}
-	end   chan error // why no more rows come, nil = there are no more
+	end   chan error // gets the reason why no more rows come; nil = there are no more
 	ended chan struct{}
-	err   error // set once the stream has ended
+	err   error // the stream's error; set once the stream has ended
 }
 
 func startStream[T any](t *tables, table schemas.Table[T], w **schemas.TableWriter[T]) *stream {
@@ -318,7 +318,7 @@ func (t *tables) addHost(runID string, j *spool.Journal) {
 	for _, h := range j.Host {
 		at, found := slices.BinarySearchFunc(j.Marks, h.K, func(m spool.Mark, k uint32) int { return cmp.Compare(m.K, k) })
 		if !found {
-			continue // a mark that its thread did not live to write
+			continue // a mark that its thread did not finish before it ended
 		}
 		row := schemas.HostMark{RunID: runID, Rank: j.Rank, K: int64(h.K), TimeNS: j.Marks[at].TimeNS, RSSBytes: h.RSSBytes}
 		if h.PinnedBytes >= 0 {

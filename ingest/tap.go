@@ -34,7 +34,7 @@ func copyPath(dir, name string) string {
 }
 
 const (
-	tapBytes  = 4 << 20 // bytes of the stream in one piece: S2 looks back as far
+	tapBytes  = 4 << 20 // bytes of the stream in one piece, which is how far S2 looks back
 	tapPieces = 4       // pieces that are read ahead, passed on or kept at a time
 )
 
@@ -49,7 +49,7 @@ type tap struct {
 	failed  error // error of reading, other than the end; set before passed is closed
 
 	now  *piece
-	rest []byte // unread rest of now
+	rest []byte // the unread rest of now
 
 	content, copy hash.Hash
 	kept          chan error
@@ -72,7 +72,7 @@ func newTap(r io.Reader, path string) *tap {
 	go t.fetch()
 	go func() {
 		err := schemas.WriteFile(path, t.keep)
-		for p := range t.keeping { // nothing keeps the piece any more, and the reader must not wait
+		for p := range t.keeping { // no piece needs to be kept any more, and the reader must not wait
 			t.release(p)
 		}
 		t.kept <- err
@@ -151,7 +151,7 @@ func (t *tap) Read(p []byte) (int, error) {
 // end.
 func (t *tap) end() (digests, error) {
 	close(t.stop)
-	for p := range t.passed { // fetch waits for nobody
+	for p := range t.passed { // fetch does not wait
 		t.release(p)
 	}
 	err := <-t.kept

@@ -120,7 +120,7 @@ func (rec *recording) countOdd() {
 		switch t := rec.events.TimeNS[i]; {
 		case a == schemas.ActionUnknown:
 			rec.unknown++
-		case a == schemas.ActionGap: // by the collector's clock
+		case a == schemas.ActionGap: // the time of a gap is the collector's
 		case t > 0 && t < last:
 			rec.backwards++
 			last = t

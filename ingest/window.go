@@ -30,7 +30,7 @@ func (r *reader) openWindow(c *spool.Chunk) error {
 	for i := range c.Checkpoint.Devices {
 		r.device(c.Checkpoint.Devices[i].Device)
 	}
-	mark := r.closed // other threads have tagged what was lost while the drain went on
+	mark := r.closed // other threads have tagged, during the drain, blocks whose events are lost
 	if c.Checkpoint.Reason == schemas.ReasonWindow {
 		mark = r.closingMark()
 	}

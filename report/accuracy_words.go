@@ -37,7 +37,7 @@ func passedWords(p *gate.Passed) string {
 		switch a.Part {
 		case identity.PartFile:
 			parts = append(parts, a.File+" differs")
-		case identity.PartAgent, identity.PartPhantom: // digests say nothing to a reader
+		case identity.PartAgent, identity.PartPhantom: // digests tell a reader nothing
 			parts = append(parts, "dpsight's "+string(a.Part)+" differs")
 		default:
 			parts = append(parts, fmt.Sprintf("%s %s, not %s", a.Part, a.That, a.This))

@@ -152,7 +152,7 @@ func CategoryTimelineRecords(doc timeline.CategoryTimelineDocument) table.Table 
 
 func pointRecord(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline, p *timeline.TimelinePoint,
 	place map[schemas.Category]int) []table.Cell {
-	number := func(n int64) table.Cell { return table.Cell{Value: n} } // texts for people would take most time
+	number := func(n int64) table.Cell { return table.Cell{Value: n} } // formatting for people would take most time
 	row := append(machineCells(&r.Identity, table.Text(d.Device), number(int64(d.Rank))), number(p.FromEvent),
 		number(p.ToEvent),
 		table.Optional(p.Step, number), table.Optional(p.Phase, table.Text), number(p.LowBytes), number(p.LowEvent),

@@ -45,7 +45,7 @@ func CostTable(doc analyze.CostDocument) table.Table {
 		}
 		return c
 	}
-	known := func(n int64) table.Cell { // an older ingest left 0 for unknown
+	known := func(n int64) table.Cell { // older versions of ingest wrote 0 for an unknown number
 		if n == 0 {
 			return table.Absent()
 		}
@@ -56,7 +56,7 @@ func CostTable(doc analyze.CostDocument) table.Table {
 	var notes runNotes
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
-		replayed := func(n int64) table.Cell { // without tables nothing was replayed
+		replayed := func(n int64) table.Cell { // a run without tables was not replayed
 			if r.Verdict == "" {
 				return table.Absent()
 			}

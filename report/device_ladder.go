@@ -83,7 +83,7 @@ func ladderRows(run ladder.Run, label, badge string) []figure.LadderRow {
 			if k == 0 {
 				row.Device = device
 			}
-			if len(run.GPUs) > 1 || len(peaks) > 1 { // name the GPU or allocator
+			if len(run.GPUs) > 1 || len(peaks) > 1 { // several GPUs or allocators are named
 				var names []string
 				for _, d := range g.Devices {
 					if peak == nil || peak.Rank == nil || *peak.Rank == d.Rank && *peak.Device == d.Device {

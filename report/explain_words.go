@@ -21,7 +21,7 @@ type ExplainDocument struct {
 	Sentences []string `json:"sentences"`
 	// StepSentences are the sentences on steps, phases and modules' times.
 	StepSentences []string       `json:"step_sentences"`
-	Runs          [2]explain.Run `json:"runs"` // From, To
+	Runs          [2]explain.Run `json:"runs"` // the two runs: from, to
 	Warnings      []string       `json:"warnings"`
 }
 

@@ -31,8 +31,8 @@ type FindingsRun struct {
 
 // A Finding is a [findings.Finding] in words.
 type Finding struct {
-	ID     string         `json:"id"`    // stable; docs/findings.md has an anchor of that name
-	Title  string         `json:"title"` // the finding in a line
+	ID     string         `json:"id"`    // stable name of the finding; docs/findings.md has an anchor of that name
+	Title  string         `json:"title"` // title of the finding, in one line
 	Place  FindingPlace   `json:"place"`
 	Holder *FindingHolder `json:"holder"` // null if no holder has a name
 	Bytes  *int64         `json:"bytes"`
@@ -82,7 +82,7 @@ type FindingSaving struct {
 	Bytes      *int64   `json:"bytes"`
 	MS         *float64 `json:"ms"`
 	CostsMS    *float64 `json:"costs_ms,omitempty"`
-	Of         string   `json:"of"` // what Bytes are saved of: "peak_allocated" or "peak_reserved"
+	Of         string   `json:"of"` // the figure that Bytes are saved of: "peak_allocated" or "peak_reserved"
 	Assumption string   `json:"assumption,omitempty"`
 }
 

@@ -27,7 +27,7 @@ type junitCase struct {
 	Name    string         `xml:"name,attr"`
 	Skipped *junitSkipped  `xml:"skipped"`
 	Failure []junitFailure `xml:"failure"`
-	Out     string         `xml:"system-out"` // the state
+	Out     string         `xml:"system-out"` // the state of the experiment
 }
 
 type junitFailure struct {

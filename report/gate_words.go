@@ -20,11 +20,11 @@ const CheckSchema = "dpsight.check/2"
 type CheckDocument struct {
 	Schema      string                `json:"schema"`
 	OK          bool                  `json:"ok"`
-	Baseline    string                `json:"baseline"` // as it was named
+	Baseline    string                `json:"baseline"` // name of the baseline, as the user gave it
 	Thresholds  []gate.CheckThreshold `json:"thresholds"`
-	FloorBytes  int64                 `json:"floor_bytes"` // the limit of a metric that the baseline lacks
-	Experiments []CheckExperiment     `json:"experiments"` // in the baseline's order, then the new ones
-	Failures    []string              `json:"failures"`    // each is a sentence
+	FloorBytes  int64                 `json:"floor_bytes"` // how many bytes a metric that the baseline lacks may have
+	Experiments []CheckExperiment     `json:"experiments"` // experiments in the baseline's order, then the new ones
+	Failures    []string              `json:"failures"`    // failures, each a sentence
 	Warnings    []string              `json:"warnings"`
 }
 
@@ -32,13 +32,13 @@ type CheckDocument struct {
 type CheckExperiment struct {
 	gate.Experiment
 	Comparisons []CheckComparison `json:"comparisons"`
-	DiffersIn   []string          `json:"differs_in,omitempty"` // "batch_size: 8, baseline 16"
+	DiffersIn   []string          `json:"differs_in,omitempty"` // differences, such as "batch_size: 8, baseline 16"
 }
 
 // CheckComparison compares one metric of one experiment with the baseline.
 type CheckComparison struct {
 	gate.Comparison
-	Reason string `json:"reason,omitempty"` // why it was skipped or could not be checked
+	Reason string `json:"reason,omitempty"` // why the metric was skipped or could not be checked
 }
 
 // NewCheckDocument puts a check into words.

@@ -22,7 +22,7 @@ const UsageSchema = "dpsight.usage/1"
 // UsageDocument is what "dpsight runs du --format json" prints.
 type UsageDocument struct {
 	Schema string     `json:"schema"`
-	Runs   []UsageRun `json:"runs"` // the largest first
+	Runs   []UsageRun `json:"runs"` // runs, the largest first
 }
 
 // UsageRun has the size of a run's files.
@@ -93,7 +93,7 @@ type ShownDocument struct {
 type ShownRun struct {
 	analyze.RunsRow
 	Folder     string            `json:"folder"`
-	Bytes      int64             `json:"bytes"` // on disk
+	Bytes      int64             `json:"bytes"` // bytes on disk
 	References []store.Reference `json:"references"`
 	Manifest   *schemas.Manifest `json:"manifest"`
 }

@@ -61,7 +61,7 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 	case len(r.Phases) > 0:
 		t.Notes = append(t.Notes, "begin and end are of the occurrence with the highest peak; % of peak: of the "+
 			"device's peak over the whole run; times: medians of bare steps")
-	case len(r.Remarks) == 0: // else the remarks give the reason
+	case len(r.Remarks) == 0: // otherwise the remarks give the reason
 		t.Notes = append(t.Notes, "the run has no phases")
 	}
 	t.Notes = append(t.Notes, RunWords(r.Remarks)...)

@@ -119,7 +119,7 @@ func mainTable(s *compare.Study, most int) table.Table {
 // besideBaselines returns the cells of a study in order, except that each baseline is just before the cells that are
 // compared with it.
 func besideBaselines(s *compare.Study) (out []*compare.Cell) {
-	first := map[string]int{} // place of each baseline's first cell
+	first := map[string]int{} // index of each baseline's first cell
 	place := func(c *compare.Cell) int {
 		if c.Baseline == nil {
 			return len(s.Cells)

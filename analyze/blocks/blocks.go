@@ -17,7 +17,7 @@ const Tables = grouping.Tables | schemas.WantEvents | schemas.WantReserved | sch
 type Device struct {
 	Device string
 	Rank   int32
-	Events int64 // of the device
+	Events int64 // number of the device's events
 	// From and To are the first and the last event at which all live blocks are listed. Event 0 stands for the state
 	// before the first event.
 	From, To int64
@@ -31,15 +31,15 @@ type Device struct {
 	// Texts holds the names that Kinds refers to by index. The first text of Texts is empty and stands for an unknown
 	// name.
 	Texts    []string
-	Sources  map[string]string // the text of a line, by its name, if its file is available
-	Phases   []schemas.Phase   // those with events, in their order
+	Sources  map[string]string // the text of each line whose file is available, by the line's name
+	Phases   []schemas.Phase   // phases with events, in the order of the events
 	Steps    []schemas.Step
 	Reserved []memory.Level // see [memory.ReservedSteps]
 	Segments []SegmentChange
 	// TimeNS[i] is when event i+1 happened, see [schemas.EventClock]; empty if unknown.
 	TimeNS  []int64
-	Samples []schemas.Sample     // samples of the GPU, if the device is known
-	Host    []schemas.HostSample // of the run's processes
+	Samples []schemas.Sample     // samples of the device's GPU, if the GPU is known
+	Host    []schemas.HostSample // host memory of the run's processes
 	Marks   []schemas.UserMark
 	Failed  []Failure
 }
@@ -51,7 +51,7 @@ type Kind struct {
 	// category of its own.
 	Category                        int
 	Evidence                        schemas.Evidence
-	Module, Name, Line, Phase, Role int // places in the device's texts
+	Module, Name, Line, Phase, Role int // indexes of texts in the device's list
 	// Holder tells who kept the block at the last search for holders; empty if there was no search.
 	Holder int
 }

@@ -13,7 +13,7 @@ type lister struct {
 	modules   *memory.ModuleIndex
 	lines     map[int64]*schemas.Line
 	names     *grouping.Keyer
-	holders   *grouping.Keyer // nil where nobody looked for holders
+	holders   *grouping.Keyer // nil if nobody looked for holders
 	kinds     map[Kind]uint32
 	addresses map[uint64]uint32
 	texts     map[string]int

@@ -12,7 +12,7 @@ import (
 const (
 	NormGhost     = "ghost"
 	NormPerSample = "per_sample"
-	NormTiled     = "tiled_" // what the names of both tiled forms begin with
+	NormTiled     = "tiled_" // the names of both tiled forms begin with it
 )
 
 // OneLayer lists the methods that never hold the per-sample gradients of all layers at once. NoTable lists those of
@@ -30,8 +30,8 @@ var ownBackprops = []string{"bk", "flash_bk"}
 type Advice int
 
 const (
-	Tiles       Advice = iota // for norms
-	TilesOfBoth               // for norms and clipped gradients
+	Tiles       Advice = iota // compute norms by tiles
+	TilesOfBoth               // compute norms and clipped gradients by tiles
 	ByLayer                   // clip without the per-sample gradients of all layers
 	Gram                      // take the layer's norm from Gram matrices
 	Outer                     // take the layer's norm from its per-sample gradient

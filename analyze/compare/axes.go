@@ -35,7 +35,7 @@ func axisValue(s *analyze.Summary, key string) (string, bool) {
 		return s.Arguments, s.Arguments != ""
 	case originKey:
 		return s.Made, s.Made != ""
-	case "name", "method": // commands without methods would share one row although they are not repeats
+	case "name", "method": // without this, commands without methods would share a row although they are not repeats
 		return s.Title(), true
 	case "run":
 		return s.RunID, true
@@ -59,8 +59,8 @@ func axisValue(s *analyze.Summary, key string) (string, bool) {
 // dateKey is the day on which a run was made, in UTC.
 const dateKey = "date"
 
-// askedKeys can be rows and columns only on request. Without a request, originKey distinguishes runs by everything that
-// differs in their origins.
+// askedKeys are the keys that become rows or columns only on request. Without a request, originKey distinguishes runs
+// by everything that differs in their origins.
 var askedKeys = []string{string(identity.PartRevision), dateKey, string(identity.PartHost),
 	string(identity.PartDpsight)}
 
@@ -171,8 +171,8 @@ func differing(runs []*analyze.Summary, taken []string, placed placing) []string
 		if slices.Contains(chosen, k) || k == "status" || k == "suite" {
 			continue
 		}
-		// A run's name only repeats what its parameters say, unless commands differ in other arguments. Bare and full
-		// repeats of one experiment need no key to distinguish them.
+		// These keys come last. A run's name only repeats its parameters, unless commands differ in other arguments.
+		// Bare and full repeats of one experiment need no key to distinguish them.
 		last := k == "run" || k == "script" || k == "bare" && len(chosen) > 0 || k == "name" && len(chosen) > 0 &&
 			!slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.Arguments != "" })
 		if k == "bare" && last {
@@ -218,7 +218,7 @@ type axisPlace []*string
 func newAxis(runs []*analyze.Summary, keys []string) axis {
 	a := axis{keys: keys}
 	seen := map[string]bool{}
-	first := make([]map[string]int, len(keys)) // when each value first came
+	first := make([]map[string]int, len(keys)) // the index of the first row with each value
 	numeric := make([]bool, len(keys))
 	for i := range keys {
 		first[i], numeric[i] = map[string]int{}, true

@@ -18,7 +18,7 @@ import (
 type Cell struct {
 	analyze.Summary
 	Label  string
-	RunIDs []string // of all repeats, in the study's order
+	RunIDs []string // ids of all repeats, in the study's order
 	// Good is how many repeats ended well. The cell's figures are taken over these repeats, or over all repeats if none
 	// ended well.
 	Good int
@@ -28,7 +28,7 @@ type Cell struct {
 	// Baseline is the cell to compare with: the baseline of the same parameters, or the run that the user named.
 	// Baseline is nil if there is no such cell.
 	Baseline *Cell
-	Overhead *OverheadRun // nil without a baseline
+	Overhead *OverheadRun // nil if the study has no baseline
 	Remarks  []Remark     // on the cell's runs and their differences
 }
 
@@ -91,7 +91,7 @@ func NewCell(runs []*analyze.Summary) Cell {
 			bounded = r
 		}
 	}
-	if bounded != nil && !c.Bounded() { // another repeat's bounds reach into the cell's range
+	if bounded != nil && !c.Bounded() { // the bounds of another repeat reach into the cell's range
 		c.Identity.PeakLowBytes, c.Identity.PeakHighBytes = c.PeakLow, c.PeakHigh
 	}
 	if len(runs) == 1 {

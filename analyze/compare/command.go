@@ -25,7 +25,7 @@ func argumentsDiffer(baseline, run *analyze.Summary) []Remark {
 // unaccounted returns, for each of two runs, the arguments of its command that the other lacks and that no differing
 // parameter explains. A parameter, above all the method, explains an argument by its name, as --batch-size for
 // batch_size, or by its value, as --clip ghost and --ghost for the method ghost. Python, the script's folder and the
-// length of the run do not count as arguments. unaccounted's two results are nil if a command is not known.
+// length of the run do not count as arguments. Both results are nil if a command is unknown.
 func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
 	if a.Command == nil || b.Command == nil {
 		return nil, nil
@@ -43,7 +43,7 @@ func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
 			name, value := identity.Parted(arg)
 			said := slices.Contains(identity.LengthParams, name) || differ[name]
 			for k, v := range s.Params {
-				_, flag := v.(bool) // true, false and a number of steps are values of many other things too
+				_, flag := v.(bool) // true, false and the number of steps are values of many other options too
 				said = said || differ[k] && v != nil && !flag && !slices.Contains(identity.LengthParams, k) &&
 					(identity.TextOf(v) == value || identity.PlainName(identity.TextOf(v)) == name)
 			}

@@ -19,40 +19,40 @@ const Schema = "dpsight.compare/1"
 // their values side by side.
 type Document struct {
 	Schema string   `json:"schema"`
-	Value  string   `json:"value"` // a metric: "peak", "category:gradients"
+	Value  string   `json:"value"` // name of a metric: "peak", "category:gradients"
 	Unit   Unit     `json:"unit"`
-	Rows   []string `json:"rows"` // the parameters that make a row
+	Rows   []string `json:"rows"` // the parameters whose values make a row
 	Cols   []string `json:"cols"`
 	// Baseline is the run that all cells are compared with, or the parameter values of the row or column that all other
 	// rows or columns are compared with.
 	Baseline Baseline      `json:"baseline"`
-	Cells    []CompareCell `json:"cells"` // row by row
+	Cells    []CompareCell `json:"cells"` // the cells, row by row
 	// Differences is filled only if exactly two runs are compared.
 	Differences []Difference        `json:"differences"`
 	Runs        []identity.Identity `json:"runs"`
-	Warnings    []string            `json:"warnings"` // report makes them of the fields below
-	Twins       []string            `json:"-"`        // bare runs whose experiments are here in full
-	Mixed       []string            `json:"-"`        // in what the runs of one cell differ
+	Warnings    []string            `json:"warnings"` // sentences that report makes of the fields below
+	Twins       []string            `json:"-"`        // bare runs whose full runs are compared here
+	Mixed       []string            `json:"-"`        // the facts in which the runs of one cell differ
 	Said        []Said              `json:"-"`        // remarks on the cells
-	SaidOfBase  []Said              `json:"-"`        // about a baseline that is not among the runs
+	SaidOfBase  []Said              `json:"-"`        // remarks on a baseline that is not among the runs
 }
 
 // Baseline says what a comparison's cells are compared with: one run, or the row or column with certain parameter
 // values.
 type Baseline struct {
 	RunID *string           `json:"run_id"`
-	Match map[string]string `json:"match"` // {"method":"vanilla"}; null with a run
+	Match map[string]string `json:"match"` // parameters of the baseline: {"method":"vanilla"}; null if a run was named
 	Label string            `json:"label"`
 }
 
 // CompareCell is one cell of the pivot. Value is the median over the cell's runs that ended well. For bytes, Value is
 // the lower of the middle two, as in a [Cell], so that one run had exactly this value.
 type CompareCell struct {
-	Row    map[string]*string `json:"row"` // null where the runs lack the parameter
+	Row    map[string]*string `json:"row"` // values of the parameters; null where the runs lack one
 	Col    map[string]*string `json:"col"`
-	RunIDs []string           `json:"run_ids"` // none in a place that no run has
+	RunIDs []string           `json:"run_ids"` // ids of the runs; empty for a cell without runs
 	Failed []FailedRun        `json:"failed"`
-	N      int                `json:"n"` // runs that have the value
+	N      int                `json:"n"` // number of runs that have the value
 	// Experiments is set if the runs of the cell belong to several experiments, and is then their number. Such a cell
 	// has no Value.
 	Experiments int      `json:"experiments,omitempty"`
@@ -65,9 +65,9 @@ type CompareCell struct {
 	// have several runs.
 	P          *float64 `json:"p,omitempty"`
 	IsBaseline bool     `json:"is_baseline"`
-	Marks      []string `json:"marks"` // how its runs are known: "predicted (phantom h200)", "bare"
+	Marks      []string `json:"marks"` // labels on the source of the runs: "predicted (phantom h200)", "bare"
 
-	values []float64 // of its runs
+	values []float64 // the values of the runs
 }
 
 // FailedRun is a run of a cell that did not end well. The figures of a failed run cover only the time until it ended,
@@ -147,7 +147,7 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	doc.Cells = append(doc.Cells, p.cells...)
 	doc.Twins, doc.Mixed, doc.Said = left, mixed, p.said
 	if b := p.run; b != nil && !slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.RunID == b.RunID }) {
-		for _, r := range RemarksOf(b) { // the baseline has no cell of its own for them
+		for _, r := range RemarksOf(b) { // the baseline has no cell of its own for its remarks
 			doc.SaidOfBase = append(doc.SaidOfBase, Said{r, []string{b.Title()}})
 		}
 	}
@@ -167,7 +167,7 @@ func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Sum
 			of[id] = &cells[i]
 		}
 	}
-	if len(of) < 2 { // a run beside its own bare twin, which is what somebody wants to see
+	if len(of) < 2 { // a user who compares a run with its bare twin wants to see both
 		of, twins = nil, nil
 	}
 	for i := range summaries {
@@ -176,7 +176,7 @@ func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Sum
 			continue
 		}
 		if c != nil && value.Name == MetricEnergy && s.JoulesPerSample == nil && c.JoulesPerSample != nil {
-			s = new(*s) // the run itself does not keep the lent energy
+			s = new(*s) // a copy, so that the run itself does not get the lent energy
 			s.JoulesPerSample, lent[s.RunID] = c.JoulesPerSample, c
 		}
 		runs = append(runs, s)

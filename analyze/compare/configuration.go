@@ -58,8 +58,7 @@ func configure(cells []Cell) Configuration {
 	return c
 }
 
-// rankOf returns a fact's place in the order of a configuration: facts that readers look for first have the lowest
-// rank.
+// rankOf returns a fact's position in a configuration: facts that readers look for first have the lowest rank.
 func rankOf(f identity.Fact) int {
 	if k := slices.Index(configurationOrder, f.What); k >= 0 {
 		return k

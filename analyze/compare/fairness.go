@@ -61,7 +61,7 @@ func unlike(baseline, run *analyze.Summary) (out []Remark) {
 		}
 		switch theirs := baseline.RunFact(f.What); {
 		case theirs == nil || f.Equals(theirs):
-		case f.Whole != "": // both values are long, and differ in one entry only
+		case f.Whole != "": // both values are long and differ in one entry
 			out = append(out, settingsDiffer(f.What, f.Whole, theirs.Whole))
 		default:
 			out = append(out, Remark{Kind: RemarkFact, What: f.What, Now: f.Value, Baseline: theirs.Value})

@@ -33,16 +33,16 @@ const (
 	MetricPeak      = "peak"       // highest allocated
 	MetricReserved  = "reserved"   // highest reserved
 	MetricDevice    = "device"     // highest in use on the device, as NVML counts it
-	MetricTime      = "time"       // a step's; "step" means the same
-	MetricSamples   = "samples"    // a second
-	MetricTokens    = "tokens"     // a second
-	MetricEnergy    = "energy"     // a sample's
+	MetricTime      = "time"       // time of a step; "step" means the same
+	MetricSamples   = "samples"    // samples a second
+	MetricTokens    = "tokens"     // tokens a second
+	MetricEnergy    = "energy"     // energy of a sample
 	MetricCategory  = "category"   // bytes of a category at the peak
-	MetricPhase     = "phase"      // time of a phase, a step
+	MetricPhase     = "phase"      // time of a phase in a step
 	MetricPhasePeak = "phase-peak" // highest allocated in a phase
 )
 
-// metricKinds are all that [ParseMetric] knows, in the order in which they are listed.
+// metricKinds lists the metrics that [ParseMetric] knows, in the order in which help shows them.
 var metricKinds = []struct {
 	name string
 	unit Unit
@@ -60,7 +60,7 @@ var metricKinds = []struct {
 	{MetricPhasePeak, UnitBytes, "NAME"},
 }
 
-// MetricNames lists what a command line can name, for help and errors.
+// MetricNames lists the names of metrics that a command line can use, for help and errors.
 func MetricNames() []string {
 	var names []string
 	for _, k := range metricKinds {
@@ -73,7 +73,7 @@ func MetricNames() []string {
 	return names
 }
 
-// metricWords returns the metrics' names without the colon and what follows it.
+// metricWords returns the metrics' names, each without the colon and the text after it.
 func metricWords() []string {
 	var words []string
 	for _, k := range metricKinds {

@@ -8,7 +8,7 @@ import (
 // OtherWork says why two runs do different work: their models, scripts or presets are not the same.
 type OtherWork struct {
 	What          string // "models", "scripts" or "presets"
-	Param         string // the parameter by which the models differ; "" if their names differ
+	Param         string // the parameter by which the models differ; empty if their names differ
 	Now, Baseline string
 }
 

@@ -16,17 +16,17 @@ const overheadSchema = "dpsight.overhead/1"
 // OverheadDocument is what "dpsight overhead --format json" prints.
 type OverheadDocument struct {
 	Schema   string        `json:"schema"`
-	Baseline string        `json:"baseline"` // run id
+	Baseline string        `json:"baseline"` // id of the baseline
 	Runs     []OverheadRun `json:"runs"`
 	// BaselineWarnings are the warnings about a baseline that is not among Runs. Report makes them from
 	// BaselineRemarks.
 	BaselineWarnings []string `json:"baseline_warnings"`
 	BaselineRemarks  []Remark `json:"-"`
-	// Cells has an entry an experiment, over all its repeats.
+	// Cells has one entry for each experiment, over all its repeats.
 	Cells []overheadCell `json:"cells"`
 }
 
-// overheadCell is one experiment beside its baseline.
+// overheadCell compares one experiment with its baseline.
 type overheadCell struct {
 	Label  string   `json:"label"`
 	RunIDs []string `json:"run_ids"`
@@ -64,7 +64,7 @@ type OverheadRun struct {
 	TokensPerS        *float64         `json:"tokens_per_s"`
 	JoulesPerStep     *float64         `json:"joules_per_step"`
 	JoulesPerSample   *float64         `json:"joules_per_sample"`
-	Warnings          []string         `json:"warnings"` // report makes them of Remarks
+	Warnings          []string         `json:"warnings"` // sentences that report makes of Remarks
 	Remarks           []Remark         `json:"-"`
 	// The deltas of Categories sum to PeakDeltaBytes: each run's bytes are the bytes at its own peak. Categories is
 	// empty if either run has no breakdown.
@@ -75,7 +75,7 @@ type OverheadRun struct {
 // CategoryDelta is one category's part in the difference of two peaks.
 type CategoryDelta struct {
 	Category   schemas.Category `json:"category"`
-	Bytes      int64            `json:"bytes"` // in this run
+	Bytes      int64            `json:"bytes"` // bytes in this run
 	DeltaBytes int64            `json:"delta_bytes"`
 	// DeltaPercent is the difference in per cent of the baseline's peak, so the percentages of all categories sum to
 	// the percentage of the peak. DeltaPercent is null if the baseline has no peak.
@@ -152,7 +152,7 @@ func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	o.PeakRatioLow, o.PeakRatioHigh = nil, nil
 	o.PeakDeltaBytes, o.PeakRatio, o.FreedDeltaBytes, o.StepDeltaMS, o.StepRatio = nil, nil, nil, nil, nil
 	o.Categories = []CategoryDelta{}
-	// Without a difference, remarks that explain one are pointless.
+	// Remove the remarks that would explain a difference, since there is none.
 	o.Remarks = slices.DeleteFunc(o.Remarks, func(r Remark) bool {
 		return r.Kind == RemarkKept || r.Kind == RemarkBoundedRatio
 	})
@@ -378,8 +378,8 @@ func holds(params, match map[string]any) bool {
 // HeldByHooks says how many bytes of activations hooks hold at a run's peak in place of autograd, compared with the
 // baseline's peak.
 type HeldByHooks struct {
-	Activations     int64 // bytes that autograd holds less than in the baseline
-	HookActivations int64 // bytes that hooks hold more
+	Activations     int64 // bytes of activations that autograd holds less than in the baseline
+	HookActivations int64 // bytes of activations that hooks hold more than in the baseline
 }
 
 // HooksInsteadOfAutograd reports how many more bytes of activations hooks hold, and how many fewer autograd holds, than

@@ -17,11 +17,11 @@ type pivot struct {
 	value      Metric
 	rows, cols axis
 	run        *analyze.Summary  // the baseline
-	pair       bool              // two runs, whose names say more than their places
-	match      map[string]string // else
+	pair       bool              // two runs are compared, whose names are shown instead of their places
+	match      map[string]string // the baseline's parameters, unless two runs are compared
 	cells      []CompareCell
 	said       []Said
-	lent       map[string]*Cell // of runs whose energy is a bare run's, by run
+	lent       map[string]*Cell // cells whose energy comes from a bare run, by the run that lacks it
 	placed     placing
 }
 
@@ -233,7 +233,7 @@ func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 	if p.value.Unit() == UnitBytes {
 		m = values[(len(values)-1)/2]
 	}
-	if p.value.Name == MetricPeak { // a bounded one may be higher than what it is at least
+	if p.value.Name == MetricPeak { // a bounded peak may be higher than its lower bound
 		for _, r := range counted {
 			high = max(high, float64(*r.PeakAtMost()))
 		}
@@ -279,7 +279,7 @@ func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.S
 	if run == nil {
 		return
 	}
-	if p.pair || len(place) == 0 { // commands have no parameters
+	if p.pair || len(place) == 0 { // the commands have no parameters
 		place = []string{run.Title()}
 	}
 	say := func(remarks ...Remark) {
@@ -326,7 +326,7 @@ func (p *pivot) withoutAxes(s *analyze.Summary) analyze.Summary {
 	} else {
 		out.Origin = s.Origin.Without(keys...)
 	}
-	if p.pair { // all values are shown, and no row or column says what differs
+	if p.pair { // of a pair all values are shown, since no row or column shows what differs
 		return out
 	}
 	if p.value.Unit() == UnitBytes {

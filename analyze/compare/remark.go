@@ -20,19 +20,19 @@ type Remark struct {
 	What, Now, Baseline string
 	// OfBaseline is true if the remark is about the baseline and not about the run.
 	OfBaseline bool
-	N, Of      int // so many of so many repeats
+	N, Of      int // N of the Of repeats
 	// Low and High are in bytes. Freed is the difference of two peaks in bytes if both loops freed .grad, and Kept
 	// the difference as measured; both are nil if unknown. If Freed is nil, High is an upper bound for what .grad
 	// holds.
 	Low, High   int64
 	Freed, Kept *int64
-	Names       []string // of scripts or runs
+	Names       []string // names of scripts or runs
 	Endings     []Ending
 	Settings    []Setting
-	Throttled   [2]timing.Throttle // of the run and of its baseline
+	Throttled   [2]timing.Throttle // throttling of the run, and of its baseline
 	Held        *HeldByHooks
-	Ratios      [2]float64 // lowest and highest
-	Rules       [2]int     // versions, of the run and of its baseline; 0 = unknown
+	Ratios      [2]float64 // the lowest and the highest ratio
+	Rules       [2]int     // versions of the rules, for the run and its baseline; 0 = unknown
 }
 
 // An Ending says how many of an experiment's repeats ended with a status.
@@ -49,38 +49,38 @@ type RemarkKind string
 
 // Remarks on runs and their repeats.
 const (
-	RemarkOfRun       RemarkKind = "run"         // Run
-	RemarkOfBreakdown RemarkKind = "breakdown"   // Breakdown
-	RemarkEnergyLent  RemarkKind = "energy"      // by a bare run of the same experiment
-	RemarkPeaksDiffer RemarkKind = "peaks"       // N, Low, High
-	RemarkBadRepeats  RemarkKind = "bad repeats" // N, Of, Endings
-	RemarkClocks      RemarkKind = "clocks"      // N, Of, What: the clock
-	RemarkWallLeftOut RemarkKind = "wall"        // Names: runs with wall times among others with GPU times
-	RemarkExperiments RemarkKind = "experiments" // N experiments share one cell; Names says how they differ
-	RemarkPooled      RemarkKind = "pooled"      // What: revision or dpsight; Names: of N repeats with the same content
-	RemarkCodeUnknown RemarkKind = "code"        // of N of Of repeats
+	RemarkOfRun       RemarkKind = "run"         // Run has an [analyze.Remark]
+	RemarkOfBreakdown RemarkKind = "breakdown"   // Breakdown has a [memory.Remark]
+	RemarkEnergyLent  RemarkKind = "energy"      // a bare run of the same experiment lent its energy
+	RemarkPeaksDiffer RemarkKind = "peaks"       // peaks of the N repeats lie between Low and High
+	RemarkBadRepeats  RemarkKind = "bad repeats" // N of Of repeats ended badly, as Endings tells
+	RemarkClocks      RemarkKind = "clocks"      // N of Of repeats have times by the clock What
+	RemarkWallLeftOut RemarkKind = "wall"        // Names: runs whose wall times are left out, beside runs with GPU times
+	RemarkExperiments RemarkKind = "experiments" // N experiments share one cell; Names tells how they differ
+	RemarkPooled      RemarkKind = "pooled"      // What: revision or dpsight; Names: of N repeats with equal content
+	RemarkCodeUnknown RemarkKind = "code"        // the code of N of Of repeats is unknown
 	RemarkCode        RemarkKind = "other code"  // Names: files that differ from the baseline's; Now, Baseline: revisions
-	RemarkEndedEarly  RemarkKind = "ended early" // and its figures are not compared
+	RemarkEndedEarly  RemarkKind = "ended early" // the run ended early, and its figures are not compared
 	RemarkOtherWork   RemarkKind = "other work"  // no other run here does the same work
 	RemarkIsBaseline  RemarkKind = "is baseline" // no other run has this run as its baseline
-	RemarkNoBaseline  RemarkKind = "no baseline" // no vanilla run of its work is here
-	RemarkHeldByHooks RemarkKind = "held"        // Held
+	RemarkNoBaseline  RemarkKind = "no baseline" // there is no vanilla run of the same work
+	RemarkHeldByHooks RemarkKind = "held"        // Held: what DP hooks hold
 	// One of the peaks is bounded. Ratios are the bounds of the peaks' ratio, and Low and High the bounds of their
 	// difference.
 	RemarkBoundedRatio RemarkKind = "bounded"
-	RemarkTimes        RemarkKind = "times"      // by other clocks than the baseline's
-	RemarkArguments    RemarkKind = "arguments"  // Now, Baseline
-	RemarkSource       RemarkKind = "source"     // Now, Baseline
-	RemarkBare         RemarkKind = "bare"       // OfBaseline: one of the two is
-	RemarkBaseEnded    RemarkKind = "base ended" // Baseline: its status
-	RemarkFact         RemarkKind = "fact"       // What, Now, Baseline
-	RemarkRules        RemarkKind = "rules"      // Rules: by which the categories of each were made
-	RemarkSettings     RemarkKind = "settings"   // What; Settings or, if they cannot be read, Now and Baseline
-	RemarkOneMethod    RemarkKind = "one method" // the other run does not say its own
-	RemarkNormOnly     RemarkKind = "norms"      // OfBaseline
-	RemarkPoisson      RemarkKind = "poisson"    // OfBaseline
-	RemarkThrottled    RemarkKind = "throttled"  // Throttled
-	RemarkKept         RemarkKind = "kept .grad" // OfBaseline; Freed and Kept, or High
+	RemarkTimes        RemarkKind = "times"      // the run's times come from another clock than the baseline's
+	RemarkArguments    RemarkKind = "arguments"  // Now, Baseline: the arguments that differ
+	RemarkSource       RemarkKind = "source"     // Now, Baseline: the sources of the two
+	RemarkBare         RemarkKind = "bare"       // one run is bare; with OfBaseline the baseline is
+	RemarkBaseEnded    RemarkKind = "base ended" // Baseline: the baseline's status
+	RemarkFact         RemarkKind = "fact"       // What: a fact that has the value Now here and Baseline there
+	RemarkRules        RemarkKind = "rules"      // Rules: the versions that made the categories of the two
+	RemarkSettings     RemarkKind = "settings"   // What: settings that differ; Settings or else Now and Baseline
+	RemarkOneMethod    RemarkKind = "one method" // only one of the two runs names its method
+	RemarkNormOnly     RemarkKind = "norms"      // only norms are private; with OfBaseline in the baseline
+	RemarkPoisson      RemarkKind = "poisson"    // batches are drawn by Poisson sampling; with OfBaseline in the baseline
+	RemarkThrottled    RemarkKind = "throttled"  // Throttled: the GPU was slowed down
+	RemarkKept         RemarkKind = "kept .grad" // a run keeps .grad (OfBaseline: the baseline); Freed and Kept, or High
 )
 
 // A Said is a remark with the place that it is about: the values of a row and a column, or a label.

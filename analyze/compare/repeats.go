@@ -82,7 +82,7 @@ func poolingRemarks(runs []*analyze.Summary) (out []Remark) {
 	}
 	unknown := 0
 	seen := map[string]bool{}
-	var origins []*identity.Origin // those that are not the same: thousands of repeats have few
+	var origins []*identity.Origin // origins that differ: thousands of repeats have few
 	for _, r := range runs {
 		if !r.Origin.CodeKnown() {
 			unknown++

@@ -16,14 +16,14 @@ const studySchema = "dpsight.report/1"
 // Study is a set of runs compared with a baseline. Study has the data that a report shows.
 type Study struct {
 	Runs   []analyze.Summary
-	Labels []string // how each run is shown: its cell's label, which repeats share
+	Labels []string // label of each run: its cell's label, which repeats share
 	// Cells are the experiments: runs of the same content are one experiment. Bare twins of experiments are not among
 	// Cells.
 	Cells    []Cell
-	Baseline *Cell // of most cells; nil: none to compare with
+	Baseline *Cell // baseline of most cells; nil if there is none to compare with
 	// BaselineLabel is the baseline's label. BaselineLabel includes the badge unless all runs share the badge.
 	BaselineLabel string
-	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
+	Overhead      *OverheadDocument // has as many runs as Runs; nil if there is no baseline
 	// SeveralBaselines is true if not all cells are compared with the same baseline.
 	SeveralBaselines bool
 	// Nearest is true if there are several baselines and some cell's baseline differs from the cell in parameters other
@@ -32,7 +32,7 @@ type Study struct {
 	// Uncompared says why no run is compared with another if all runs do different work; otherwise it is nil.
 	Uncompared    *OtherWork
 	Configuration Configuration
-	Twins         []string // bare runs, shown only in the table of costs
+	Twins         []string // bare runs that only the table of costs shows
 }
 
 // NewStudy compares runs with one baseline, which may be nil.
@@ -84,7 +84,7 @@ func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string)
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		best, bestBare, bestFar := (*Cell)(nil), true, [2]int{1 << 30, 1 << 30}
-		var like *Cell // the first of the same work, maybe itself
+		var like *Cell // the first cell with the same work, which may be c itself
 		for k := range s.Cells {
 			b := &s.Cells[k]
 			if b.Status != schemas.StatusOK || b.PeakBytes == nil {
@@ -106,7 +106,7 @@ func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string)
 				best, bestBare, bestFar = b, bare, far
 			}
 		}
-		c.Baseline = cmp.Or(best, like, c) // itself: a run that failed, with no other run of its work
+		c.Baseline = cmp.Or(best, like, c) // c itself if no other run of its work ended well
 		if asked(c) {
 			c.Baseline = cmp.Or(best, like, &s.Cells[first])
 		}
@@ -205,7 +205,7 @@ func (s *Study) compare(main *Cell, match map[string]any) {
 	}
 	for i := range s.Runs {
 		base := ofRun[s.Runs[i].RunID]
-		if base == nil { // a bare twin, or a baseline of its own
+		if base == nil { // a bare twin, or a cell that is a baseline
 			base = main
 			for k := range s.Cells {
 				if bare := NewCell([]*analyze.Summary{&s.Runs[i]}); bare.experiment() == s.Cells[k].experiment() {
@@ -283,10 +283,10 @@ type StudyDocument struct {
 	Cost          []analyze.CostRun      `json:"cost"`
 	Success       SuccessDocument        `json:"success"`
 	Failed        []memory.FailedRequest `json:"failed_requests"`
-	// how many failed requests are left out, of runs that have many; "dpsight findings" lists them all
+	// number of failed requests that Failed leaves out; "dpsight findings" lists them all
 	FailedMore int                       `json:"failed_requests_left_out"`
 	Shared     []memory.SharedActivation `json:"shared_hook_activations"`
-	Notes      []string                  `json:"notes"` // report makes them
+	Notes      []string                  `json:"notes"` // sentences that report makes
 }
 
 // Document combines the study's documents into one.

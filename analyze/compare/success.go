@@ -26,14 +26,14 @@ type SuccessDocument struct {
 type SuccessRow struct {
 	Method        string    `json:"method"`
 	Source        string    `json:"source"`  // measured, predicted or imported
-	Profile       *string   `json:"profile"` // of predicted runs
+	Profile       *string   `json:"profile"` // device profile of predicted runs
 	Runs          int       `json:"runs"`
-	Bare          int       `json:"bare"` // part of Runs: with counters and timers only
+	Bare          int       `json:"bare"` // number of the Runs that are bare
 	OK            int       `json:"ok"`
 	SuccessRate   float64   `json:"success_rate"`
-	MeanPeakBytes *int64    `json:"mean_peak_bytes"`   // null if none ended well, or none has a peak
-	Bounded       int       `json:"bounded,omitempty"` // peaks among them that are bounded: the mean may be higher
-	MeanStepMS    *float64  `json:"mean_step_ms"`      // of the runs' medians; null for predicted runs
+	MeanPeakBytes *int64    `json:"mean_peak_bytes"`   // null if no run ended well, or if no run has a peak
+	Bounded       int       `json:"bounded,omitempty"` // number of bounded peaks among them: the mean may be higher
+	MeanStepMS    *float64  `json:"mean_step_ms"`      // mean of the runs' medians; null for predicted runs
 	Failures      []Failure `json:"failures"`
 }
 
@@ -43,8 +43,8 @@ type Failure struct {
 	Name      string `json:"name"`
 	Status    string `json:"status"`
 	Reason    string `json:"reason"`
-	Log       string `json:"log"`        // the file with its standard error, relative to the store's folder
-	PeakBytes *int64 `json:"peak_bytes"` // until the run ended
+	Log       string `json:"log"`        // the file with the run's standard error, relative to the store's folder
+	PeakBytes *int64 `json:"peak_bytes"` // highest allocated until the run ended
 }
 
 // Success tabulates summaries by method.

@@ -18,8 +18,8 @@ var Levels = []string{schemas.ExactExpected, schemas.Close, schemas.Indicative}
 type judgement struct {
 	level   int
 	reasons []Reason
-	nothing bool // was taken of a device
-	checked bool // the profile was compared with such a device
+	nothing bool // the script took no memory of a device
+	checked bool // predictions for the profile were compared with such a device
 }
 
 func (j *judgement) atMost(level string, r Reason) {
@@ -126,7 +126,7 @@ func (j *judgement) compared(m *schemas.Manifest) {
 	switch f := m.Phantom; {
 	case !f.Checked:
 		j.atMost(schemas.Close, Reason{Kind: DeviceUnchecked, Name: deviceName(m)})
-	case m.Environment == nil && !schemas.EndedByItself(m.Status): // the run was ended before torch reported its version
+	case m.Environment == nil && !schemas.EndedByItself(m.Status): // the run ended before torch reported its version
 	case m.Environment == nil:
 		j.atMost(schemas.Close, Reason{Kind: TorchUnknown, Other: f.CheckedTorch})
 	case !sameRelease(m.Environment.Torch, f.CheckedTorch):
@@ -158,7 +158,7 @@ func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Pred
 	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "NCCL: ") }) {
 		return a, b, false
 	}
-	reserved := func(d schemas.DeviceVerdict) int64 { // a bare run has torch's counter alone
+	reserved := func(d schemas.DeviceVerdict) int64 { // a bare run has only torch's counter
 		if d.TorchPeakReservedBytes != nil {
 			return max(d.PeakReservedBytes, *d.TorchPeakReservedBytes)
 		}
@@ -245,7 +245,7 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 		j.atMost(schemas.Indicative, Reason{Kind: PeakBounded})
 	}
 	unheard := len(m.Collector.Uninjected)
-	ended := !schemas.EndedByItself(m.Status) // therefore it reported little or nothing
+	ended := !schemas.EndedByItself(m.Status) // the script reported little or nothing
 	if unheard > 0 && !TookNothing(m, r) && !(ended && len(r.Devices) == 0) {
 		j.atMost(schemas.Indicative, Reason{Kind: Unheard, Count: unheard})
 	}
@@ -296,7 +296,7 @@ var noOps = []string{schemas.NoteUnanswered, schemas.NoteEstimated, schemas.Note
 func (j *judgement) libraries(p *schemas.Prediction) {
 	for _, n := range p.Notes {
 		if strings.Contains(n, schemas.OldNoteFinite) && len(p.Assumptions) > 0 {
-			continue // the reason TakenForFinite covers it, for runs that have that note
+			continue // the reason TakenForFinite covers the note, for runs that have it
 		}
 		note := Reason{Kind: Noted, Name: n}
 		if slices.ContainsFunc(noOps, func(s string) bool { return strings.Contains(n, s) }) {
@@ -407,7 +407,7 @@ func SharedAs(m *schemas.Manifest, r *schemas.IngestReport, ordinal int32) (use 
 			use = u
 		}
 	}
-	if found > 1 { // in machines of their own
+	if found > 1 { // the ranks were predicted in separate machines
 		return nil, false
 	}
 	return use, true

@@ -17,7 +17,7 @@ const KnownErrorsSchema = "dpsight.known-errors/1"
 // called [schemas.Close] were, by kind of doubt.
 type KnownErrorsDocument struct {
 	Schema string        `json:"schema"`
-	Doubts []KnownErrors `json:"doubts"` // in the order of [schemas.Doubts]; those with cases
+	Doubts []KnownErrors `json:"doubts"` // doubts that have cases, in the order of [schemas.Doubts]
 	// Unended lists measured experiments whose predictions did not end well. No error includes them.
 	Unended []AccuracyUnended `json:"unended"`
 }
@@ -110,14 +110,14 @@ func knownErrors(kinds []string) (known []KnownErrors) {
 // AccuracyUnended is an experiment whose prediction did not end well.
 type AccuracyUnended struct {
 	Name   string `json:"name"`
-	Status string `json:"status"` // of the prediction
+	Status string `json:"status"` // status of the prediction
 }
 
 // AccuracyErrors are the errors of one figure over all experiments, without their signs.
 type AccuracyErrors struct {
-	Of     int      `json:"of"`    // experiments that have both
-	Exact  int      `json:"exact"` // to the byte
+	Of     int      `json:"of"`    // number of experiments with a prediction and a recording
+	Exact  int      `json:"exact"` // number of predictions that are exact to the byte
 	Median *float64 `json:"median"`
 	Worst  *float64 `json:"worst"`
-	Where  string   `json:"where,omitempty"` // the worst is
+	Where  string   `json:"where,omitempty"` // the experiment with the worst prediction
 }

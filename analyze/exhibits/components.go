@@ -21,11 +21,11 @@ var expected = []schemas.Category{schemas.Parameters, schemas.OptimizerState, sc
 // Components divides the peaks of a group's entries into categories. For each entry, Parts and Rest sum to the peak, to
 // the byte.
 type Components struct {
-	Entries []Entry // those whose peaks are broken down
-	Parts   []Part  // the expected and the largest, in stacking order
+	Entries []Entry // entries whose peak is broken down
+	Parts   []Part  // the expected parts and the largest, in stacking order
 	// HeldToo are the bytes that hooks and autograd both hold. The bytes of HeldToo count under activations.
 	HeldToo []int64
-	Rest    []int64 // all other categories
+	Rest    []int64 // bytes of all other categories, by entry
 	Others  []schemas.Category
 }
 
@@ -71,7 +71,7 @@ func ComponentsOf(g *Group) Components {
 	for _, part := range all {
 		rank := slices.IndexFunc(bySize, func(o Part) bool { return o.Category == part.Category })
 		if rank < mostComponents || rank < mostWithShares && share(&part) >= shareOfOwnRow ||
-			len(all) == mostComponents+1 { // a rest of one category has its name
+			len(all) == mostComponents+1 { // a rest of one category is shown under the category's name
 			c.Parts = append(c.Parts, part)
 			continue
 		}

@@ -29,13 +29,13 @@ type Paper struct {
 
 // A Group has the experiments with the same values of the swept parameters, in the order of the methods.
 type Group struct {
-	Values  []string // of the swept parameters; "" if the group lacks one
+	Values  []string // values of the swept parameters; empty if the group lacks one
 	Entries []Entry
 }
 
 // An Entry is one experiment of a group.
 type Entry struct {
-	Key string // key of its method, else its label: its name in the whole paper
+	Key string // key of the entry's method, else its label: its name in the whole paper
 	// Variant lists the values that distinguish the entry from others of its method in the group. Variant is empty if
 	// no value distinguishes the entry.
 	Variant []string
@@ -63,7 +63,7 @@ func Arrange(s *compare.Study, order, only []string) Paper {
 	}
 	p.group(cells, keys)
 	if !slices.ContainsFunc(p.Groups, func(g Group) bool { return len(g.Entries) > 1 }) {
-		p.Swept = nil // every place has one experiment, so these are what is compared
+		p.Swept = nil // every place has one experiment, so the swept values are compared
 		for i, c := range cells {
 			keys[i] = c.Label
 		}
@@ -206,7 +206,7 @@ func (p *Paper) group(cells []*compare.Cell, keys []string) {
 						e.Variant = append(e.Variant, v)
 					}
 				}
-				if len(p.Groups) > 1 && len(e.Variant) > 0 { // labels of experiments have the group's values too
+				if len(p.Groups) > 1 && len(e.Variant) > 0 { // such labels also have the group's values
 					e.Key += " " + strings.Join(e.Variant, " ")
 				} else {
 					e.Key = e.Label

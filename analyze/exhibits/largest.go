@@ -10,11 +10,11 @@ import (
 
 // A Largest is the largest batch with which runs of one method fitted one device.
 type Largest struct {
-	Key    string // of the method
+	Key    string // key of the method
 	Device string
-	Batch  float64 // 0: none fits
-	RunID  string  // with that batch
-	Open   bool    // no larger one ran out of memory: a still larger one may fit
+	Batch  float64 // the largest batch that fits; 0 = none fits
+	RunID  string  // id of the run with that batch
+	Open   bool    // no larger batch ran out of memory, so a still larger one may fit
 	Source string
 }
 
@@ -43,8 +43,8 @@ func LargestOf(runs []analyze.Summary) (out []Largest) {
 	type found struct {
 		batch   float64
 		run     *analyze.Summary
-		refused float64 // the largest that ran out of memory, 0 without any
-		others  string  // the other parameters
+		refused float64 // the largest batch that ran out of memory; 0 = none
+		others  string  // values of the other parameters
 	}
 	var places []place
 	best := map[place]*found{}

@@ -15,11 +15,11 @@ const leastPhase = 0.01
 // Phases is a table of the phases of a step, with their peaks and times, family by family.
 type Phases struct {
 	Entries []Entry
-	Rows    []PhaseRow // in the order in which phases are executed, passes below their family
+	Rows    []PhaseRow // rows in the order in which phases run, passes below their family
 	// Rest is the time of a step that no row covers, in ms. An entry's Rest is nil if the entry has no times, or if the
 	// rows sum to the step's time or more, as medians of parts can.
 	Rest []*float64
-	Step []*float64 // ms
+	Step []*float64 // step time in ms, by entry
 	// Timed is true if any entry has times, Sized if any has bytes.
 	Timed, Sized bool
 }
@@ -27,8 +27,8 @@ type Phases struct {
 // A PhaseRow has the peak and the time of one phase in each entry.
 type PhaseRow struct {
 	Phase string
-	Pass  bool     // one of several passes of the family in the row above
-	Peaks []*int64 // nil: no such phase
+	Pass  bool     // one of several passes of the phase in the row above
+	Peaks []*int64 // bytes by entry; nil = the entry has no such phase
 	MS    []*float64
 }
 
@@ -155,7 +155,7 @@ func inFamily(e *Entry, is func(phase string) bool) (peak *int64, ms *float64) {
 			peak = &bytes
 		}
 	}
-	for _, phase := range identity.SortedKeys(e.PhaseTimes) { // sums of floats depend on the order
+	for _, phase := range identity.SortedKeys(e.PhaseTimes) { // sorted, since sums of floats depend on the order
 		if known := e.PhaseTimes[phase].Known(); is(phase) && known != nil {
 			sum := known.Median
 			if ms != nil {

@@ -10,7 +10,7 @@ import (
 
 // Revisions has the peaks of experiments at each revision of their code.
 type Revisions struct {
-	Names []string // of the revisions, oldest first
+	Names []string // names of the revisions, oldest first
 	Lines []RevisionLine
 }
 

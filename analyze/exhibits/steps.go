@@ -17,8 +17,8 @@ const mostStretches = 300
 // recorded events.
 type Step struct {
 	timeline.DeviceTimeline
-	Phases []Span // in the order of events
-	Steps  []Span // the steps, if all events are covered; Phase then has the step's number
+	Phases []Span // the phases, in the order of events
+	Steps  []Span // the steps, if all events are covered; their Phase is the step's number
 	// Rises are the bytes that each category adds from the beginning of the peak's phase to the peak. Rises is nil if no
 	// recorded phase covers the peak.
 	Rises map[schemas.Category]int64
@@ -27,7 +27,7 @@ type Step struct {
 // A Span is the range of events of a phase or of a whole step.
 type Span struct {
 	Phase    string
-	From, To int64 // events
+	From, To int64 // numbers of events
 }
 
 // step returns the training step in which the run's main device has its peak; nil if the peak lies outside all steps or
@@ -103,7 +103,7 @@ func (r reader) stretch(within timeline.EventRange) *Step {
 func (r reader) rises() map[schemas.Category]int64 {
 	main := r.summary.Main()
 	peak := main.At.Event
-	var phase *schemas.Phase // the shortest one with the peak
+	var phase *schemas.Phase // the shortest phase that contains the peak
 	for k := range r.in.Phases {
 		p := &r.in.Phases[k]
 		if p.Rank == main.Rank && p.BeginSeq < peak && peak <= p.EndSeq &&

@@ -20,8 +20,8 @@ const ViewTables = timeline.CategoryTables | ladder.Tables | grouping.Tables
 // A View has the data about a run that figures show and that the run's summary lacks. A field is nil if the run does
 // not have the data.
 type View struct {
-	Step   *Step // of the peak
-	Whole  *Step // everything that was recorded; nil if the caller did not ask for it
+	Step   *Step // the step with the peak
+	Whole  *Step // all that was recorded; nil if the caller did not ask for it
 	Rungs  []ladder.Rung
 	Matrix *Matrix
 }
@@ -79,7 +79,7 @@ func (r reader) rungs() (leaves []ladder.Rung) {
 // A Matrix divides the bytes of a peak in two ways at once, as a breakdown by role and op does: by the role of their
 // module, and by the operation that keeps them for backward.
 type Matrix struct {
-	Cells []MatrixCell // the roles with the most bytes first
+	Cells []MatrixCell // cells, with the roles that have the most bytes first
 	// Rows and Columns are the roles and operations that a figure has room for, the largest first, as [MatrixCell.Row]
 	// and [MatrixCell.Column] name them. An empty name stands for all further roles or operations.
 	Rows, Columns []string

@@ -11,7 +11,7 @@ import (
 
 // BirthPart is the part of the peaks' difference that comes from blocks allocated in one phase, in any step.
 type BirthPart struct {
-	Phase      *string `json:"phase"` // or "before recording", or "between windows"; null = not known
+	Phase      *string `json:"phase"` // name of the phase, "before recording" or "between windows"; null = not known
 	FromBytes  int64   `json:"from_bytes"`
 	ToBytes    int64   `json:"to_bytes"`
 	DeltaBytes int64   `json:"delta_bytes"`

@@ -27,7 +27,7 @@ const Schema = "dpsight.explain/1"
 // report puts them into words.
 type Explanation struct {
 	Differences
-	Runs  [2]Run   // From, To
+	Runs  [2]Run   // the two runs: from, to
 	Kept  [2]int64 // bytes at each run's peak of gradients that zero_grad kept and that nothing had written to since
 	Hooks [2]*memory.SharedActivation
 	// FreedDeltaBytes is the difference of the peaks if both loops freed .grad; nil if unknown.
@@ -35,16 +35,16 @@ type Explanation struct {
 	// HeldByHooks are the activations that autograd holds at From's peak and hooks hold at To's peak; nil if none moved
 	// in this way.
 	HeldByHooks *compare.HeldByHooks
-	Idling      [2]*timing.Remark // of each run whose times by module are compared, see [timing.ScaledTimes]
-	Said        []compare.Said    // of the runs and of their comparison
+	Idling      [2]*timing.Remark // a remark on each run whose times by module are compared, see [timing.ScaledTimes]
+	Said        []compare.Said    // remarks on the runs and on their comparison
 }
 
 // Differences has the parts of the difference between two runs, in the order of the JSON document. A difference is To's
 // value minus From's.
 type Differences struct {
 	Schema         string `json:"schema"`
-	From           string `json:"from"` // run id
-	To             string `json:"to"`   // run id
+	From           string `json:"from"` // id of the first run
+	To             string `json:"to"`   // id of the second run
 	PeakDeltaBytes *int64 `json:"peak_delta_bytes"`
 	// The deltas of Categories sum to PeakDeltaBytes. Each run's bytes are counted at its own peak. Categories is empty
 	// if either peak is not broken down.
@@ -53,7 +53,7 @@ type Differences struct {
 	MemoryPhases []BirthPart `json:"memory_phases"`
 	// The deltas of Stacks sum to PeakDeltaBytes too. Stacks is empty if either run has no stacks.
 	Stacks      []StackPart `json:"stacks"`
-	StepDeltaMS *float64    `json:"step_delta_ms"` // from medians; null if the two cannot be compared
+	StepDeltaMS *float64    `json:"step_delta_ms"` // difference of the median steps in ms; null if they cannot be compared
 	// The deltas of Phases and PhaseResidueMS sum to StepDeltaMS. PhaseResidueMS need not be 0, since a median of sums
 	// is not the sum of medians.
 	Phases         []PhasePart `json:"phases"`
@@ -61,18 +61,18 @@ type Differences struct {
 	// The deltas of ModuleTimes, OutsideModules and ModuleResidueMS also sum to StepDeltaMS. ModuleResidueMS consists
 	// of PhaseResidueMS and of the time that either run could not attribute. All three are empty or null if either run
 	// has no module times.
-	ModuleTimes     []ModuleTimePart `json:"module_times"`    // the largest difference first
-	OutsideModules  *TimePart        `json:"outside_modules"` // inside no module's call: the loss, the optimizer
+	ModuleTimes     []ModuleTimePart `json:"module_times"`    // parts by module, the largest difference first
+	OutsideModules  *TimePart        `json:"outside_modules"` // time inside no module's call: the loss, the optimizer
 	ModuleResidueMS *float64         `json:"module_residue_ms"`
 }
 
 // Run is one side of the comparison.
 type Run struct {
 	identity.Identity
-	Label     string           `json:"label"` // that sentences and tables show it under
+	Label     string           `json:"label"` // name under which sentences and tables show the run
 	PeakBytes *int64           `json:"peak_bytes"`
-	Device    *string          `json:"device"` // with the highest peak
-	At        *memory.Moment   `json:"at"`     // of the peak
+	Device    *string          `json:"device"` // device with the run's highest peak
+	At        *memory.Moment   `json:"at"`     // moment of the peak
 	StepMS    *timing.Interval `json:"step_ms"`
 	// Modules says how the modules of the bytes at the peak are known; null if the peak is not broken down.
 	Modules *memory.ModuleBytes `json:"modules"`
@@ -87,9 +87,9 @@ type CategoryPart struct {
 	FromBytes    int64            `json:"from_bytes"`
 	ToBytes      int64            `json:"to_bytes"`
 	DeltaBytes   int64            `json:"delta_bytes"`
-	FromEvidence memory.Evidence  `json:"from_evidence"` // of FromBytes
+	FromEvidence memory.Evidence  `json:"from_evidence"` // evidence for FromBytes
 	ToEvidence   memory.Evidence  `json:"to_evidence"`
-	Modules      []ModulePart     `json:"modules"` // sum to the category; the largest difference first
+	Modules      []ModulePart     `json:"modules"` // parts that sum to the category, the largest difference first
 	// Phases divides the category by the phase in which blocks were allocated. Phases is empty if MemoryPhases is
 	// empty.
 	Phases []BirthPart `json:"phases"`
@@ -100,7 +100,7 @@ type ModulePart struct {
 	// path with a star for the layers' number, or [schemas.SharedByModules]; null = not known
 	Module     *string `json:"module"`
 	Role       *string `json:"role"`    // null if unknown, or if the two runs differ
-	Modules    int     `json:"modules"` // 0 if the part is not about modules
+	Modules    int     `json:"modules"` // number of modules in the part; 0 if the part is not about modules
 	FromBytes  int64   `json:"from_bytes"`
 	ToBytes    int64   `json:"to_bytes"`
 	DeltaBytes int64   `json:"delta_bytes"`
@@ -110,7 +110,7 @@ type ModulePart struct {
 // that run.
 type PhasePart struct {
 	Phase   string   `json:"phase"`
-	FromMS  *float64 `json:"from_ms"` // median of a step
+	FromMS  *float64 `json:"from_ms"` // median time in a step
 	ToMS    *float64 `json:"to_ms"`
 	DeltaMS *float64 `json:"delta_ms"`
 }
@@ -118,12 +118,12 @@ type PhasePart struct {
 // An Input is what [Explain] needs of one run, so that the tables of both runs need not be in memory at once.
 type Input struct {
 	analyze.Summary
-	As      string // what to call the run; empty: its name, and what tells it apart
+	As      string // name for the run; empty = its own name, with what distinguishes it
 	modules []schemas.Module
 	parts   []peakPart
 	known   memory.ModuleBytes
-	born    bool             // the phases of births are known
-	stacks  map[string]int64 // nil = none were recorded
+	born    bool             // the phases in which blocks were born are known
+	stacks  map[string]int64 // stacks by text; nil = none were recorded
 	times   *timedParts      // nil = modules were not timed
 }
 
@@ -151,7 +151,7 @@ func NewInput(in schemas.Tables) Input {
 	l, index := memory.NewLedger(&in, p), memory.NewModuleIndex(&in, p.Rank)
 	phase := grouping.NewKeyer(&in, grouping.DimensionPhase, &grouping.By{}, p)
 	for name := range phase.Phases {
-		d.born = d.born || name != schemas.PhaseBetween // an imported file has nothing else
+		d.born = d.born || name != schemas.PhaseBetween // an imported file has only such phases
 	}
 	bytes := map[peakKey]int64{}
 	for i, a := range l.Allocs {

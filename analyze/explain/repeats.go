@@ -13,10 +13,10 @@ import (
 // Repeats describes the other repeats of a run: the runs of its experiment in the store that ended well.
 type Repeats struct {
 	Run     *analyze.Summary
-	Here    int              // how many of them are among the runs that are shown
-	StepMS  *timing.Interval // of the medians of all these repeats
-	OwnMS   float64          // median of the run itself
-	InPlace bool             // StepMS and the phases over all repeats replace the run's own
+	Here    int              // number of these repeats that are shown
+	StepMS  *timing.Interval // interval of the medians of all these repeats
+	OwnMS   float64          // median step of the run itself
+	InPlace bool             // StepMS and the phases of all repeats replace the run's own
 }
 
 // NoteRepeats adds a remark to each run whose store has further repeats of the same experiment.

@@ -13,7 +13,7 @@ import (
 // StackPart is one call path's part in the difference of the peaks. Call paths match by functions and files, so code
 // that moved by some lines still matches.
 type StackPart struct {
-	Stack      *string `json:"stack"` // its innermost frames; null = not recorded
+	Stack      *string `json:"stack"` // innermost frames of the stack; null = not recorded
 	FromBytes  int64   `json:"from_bytes"`
 	ToBytes    int64   `json:"to_bytes"`
 	DeltaBytes int64   `json:"delta_bytes"`

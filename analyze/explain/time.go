@@ -24,7 +24,7 @@ type TimePart struct {
 // ModuleTimePart is the time of one group of modules, whose paths differ only in the number of the layer. The time
 // excludes the modules that they call.
 type ModuleTimePart struct {
-	Module     *string `json:"module"` // path with a star for the layers' number; null = not known
+	Module     *string `json:"module"` // path with a star for the number of layers; null = not known
 	Role       *string `json:"role"`   // null if unknown, or if the two runs differ
 	Modules    int     `json:"modules"`
 	FromHookMS float64 `json:"from_hook_ms"` // part of FromMS in a DP hook's norms and per-sample gradients
@@ -42,26 +42,26 @@ func (m *ModuleTimePart) Named() *ModulePart {
 
 // ModuleTiming says from which rank and which steps the times of a run's modules come.
 type ModuleTiming struct {
-	Rank      int32 `json:"rank"`       // the slowest of Ranks
-	Ranks     int   `json:"ranks"`      // that have times of modules
-	BareSteps int   `json:"bare_steps"` // whose phases times are scaled to
+	Rank      int32 `json:"rank"`       // the slowest of the ranks
+	Ranks     int   `json:"ranks"`      // number of ranks that have times of modules
+	BareSteps int   `json:"bare_steps"` // number of bare steps to whose phases times are scaled
 	// Repeats is the number of repeats whose median phase times are the scale, instead of the run's bare steps; 0 if
 	// the run has no other repeats.
 	Repeats            int     `json:"repeats"`
 	InstrumentedSteps  int     `json:"instrumented_steps"`
-	InstrumentedStepMS float64 `json:"instrumented_step_ms"` // median
+	InstrumentedStepMS float64 `json:"instrumented_step_ms"` // median instrumented step
 }
 
 // timedParts are the parts of a step's time by module, from which an explanation's table is made.
 type timedParts struct {
 	ModuleTiming
-	parts  []timedPart    // phase by phase
+	parts  []timedPart    // parts in the order of phases
 	idling *timing.Remark // see [timing.ScaledTimes]
 }
 
 type timedPart struct {
 	timing.Share
-	of *schemas.Module // nil = outside all modules, or not known
+	of *schemas.Module // nil = outside all modules, or unknown module
 }
 
 // timeByModule takes the slowest rank, which mostly determines the run's step time. timeByModule returns nil if no rank
@@ -73,7 +73,7 @@ func timeByModule(in *schemas.Tables) *timedParts {
 	var slowest *timing.ScaledTimes
 	ranks := 0
 	for rank, rows := range timing.ByRank(in.ModuleTimes) {
-		s, _ := timing.ScaleTimes(in, rank, rows) // the run's step time has the remarks, except on idling
+		s, _ := timing.ScaleTimes(in, rank, rows) // the step time already has these remarks, except the one on idling
 		if len(s.Shares) == 0 {
 			continue
 		}
@@ -99,7 +99,7 @@ func timeByModule(in *schemas.Tables) *timedParts {
 type timeRow struct {
 	ModuleTimePart
 	paths  map[string]bool
-	phases map[string]*[2]*float64 // from, to
+	phases map[string]*[2]*float64 // times of each phase in the first and in the second run
 }
 
 func (r *timeRow) add(side int, p *timedPart) {

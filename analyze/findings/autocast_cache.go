@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const autocastPercent = 5 // of the peak, casts that autocast keeps and no graph needs
+const autocastPercent = 5 // least percentage of the peak in casts that autocast keeps and no graph needs
 
 // autocastCache looks for the low-precision copies of weights that autocast keeps until its outermost context ends.
 // Copies that autograd also holds count as activations, since they would exist without the cache, too.
@@ -21,8 +21,8 @@ func (x *evidence) autocastCache() []Finding {
 	x.of(&f, c.Bytes)
 	f.Facts = HeldFacts{Blocks: int(c.Blocks)}
 	x.line(&f, x.counted(schemas.AutocastCache))
-	// Without the cache a cast lives until its layer has used it. Without the cache, the next layer's cast is made only
-	// after this.
+	// Without the cache a cast of a weight lives until its layer has used it, and the next layer's cast is made only
+	// afterwards.
 	voids := x.held(schemas.AutocastCache, nil)
 	slices.SortFunc(voids, func(a, b memory.Void) int { return cmp.Compare(a.From, b.From) })
 	var after []memory.Void

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const bucketPercent = 5 // of the peak, for gradients that are also in a DDP bucket
+const bucketPercent = 5 // least percentage of the peak in gradients that are also in a DDP bucket
 
 // BucketCopiesFacts are the facts of a [BucketCopies] finding: what the buckets hold in addition to the gradients.
 type BucketCopiesFacts struct{ BucketBytes int64 }
@@ -16,7 +16,7 @@ type BucketCopiesFacts struct{ BucketBytes int64 }
 // ranks. If .grad is a view of the bucket, the bucket's block is tagged as gradients too.
 func (x *evidence) bucketCopies() []Finding {
 	var buckets int64
-	alone := map[*schemas.Allocation]bool{} // gradients that are no bucket
+	alone := map[*schemas.Allocation]bool{} // gradients that do not lie in a bucket
 	for i, a := range x.l.Allocs {
 		switch bucket, gradient := x.bucketOrGradient(i); {
 		case gradient && !bucket:
@@ -51,4 +51,4 @@ func isTaggedGradient(o *schemas.Owner) bool {
 	return o.Category == schemas.Gradients && o.Evidence == schemas.Tagged
 }
 
-const bucketName = "DDP bucket" // the agent's name for what a reducer makes
+const bucketName = "DDP bucket" // the agent's name for memory that a reducer allocates

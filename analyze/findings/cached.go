@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	cachedPercent    = 10 // of reserved, free at the highest reserved
-	spareablePercent = 2  // of reserved, above the highest allocated: no change can save more
+	cachedPercent    = 10 // least percentage of reserved that is free at the highest reserved
+	spareablePercent = 2  // least percentage of reserved above the highest allocated: no change can save more
 	// leastCached is the smallest possible saving, in bytes, that makes a finding: less is only the size of a few
 	// segments.
 	leastCached = 64 << 20
@@ -21,7 +21,7 @@ const (
 type CachedFacts struct {
 	Layout     memory.Layout
 	Event      int64
-	Expandable bool // torch has expandable segments already: there is nothing to change
+	Expandable bool // torch already has expandable segments, so there is nothing to change
 }
 
 // A highestReserved is the moment of the highest reserved, with what is free in the segments at that moment.
@@ -30,7 +30,7 @@ type highestReserved struct {
 	steps  []memory.Level
 	gaps   map[int64]bool
 	seq    int64
-	layout *memory.Layout // nil where the segments are not all known
+	layout *memory.Layout // nil if not all segments are known
 }
 
 // highestReserved returns the moment of the highest reserved, or nil if it is unknown what was reserved.
@@ -39,11 +39,11 @@ func (x *evidence) highestReserved() *highestReserved {
 	if steps == nil {
 		return nil
 	}
-	// Of equally high moments, take the first.
+	// If reserved is highest at several moments, take the first of them.
 	highest := slices.MaxFunc(steps, func(a, b memory.Level) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	r := &highestReserved{x.reserved(highest.Bytes), steps, x.gaps(), highest.Seq, nil}
 	if !r.gaps[r.seq] {
-		r.seq++ // the request that the segment was made for is served
+		r.seq++ // skips the request for which the segment was made
 	}
 	if lay := memory.LayoutAt(x.in, x.p, x.l, r.seq); lay != nil && lay.Reserved == highest.Bytes {
 		r.layout = lay
@@ -85,7 +85,7 @@ type reservedPeak struct {
 	// spare is by how much the highest reserved exceeds the highest allocated. No change of the allocator's settings
 	// saves more.
 	spare  int64
-	unseen int64 // by how much torch's own peak is above it
+	unseen int64 // by how much torch's own peak is above the replayed peak
 	of     string
 }
 

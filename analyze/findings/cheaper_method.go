@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	cheaperPeakPercent = 2   // of the peak, that another method saves with a step no longer
-	cheaperTimePercent = 5   // of the step, that another method saves with a peak no higher
-	samePeakPercent    = 0.1 // of the peak, that counts as no higher
+	cheaperPeakPercent = 2   // least percentage of the peak that another method saves with a step no longer
+	cheaperTimePercent = 5   // least percentage of the step that another method saves with a peak no higher
+	samePeakPercent    = 0.1 // largest percentage of the peak by which a peak counts as no higher
 )
 
 // dpMethods are the methods that all compute the same clipped and noised sum of gradients.
@@ -27,10 +27,10 @@ var dpMethods = append([]string{"loop", "dpsgd"}, clipping.OneLayer...)
 // A Trial has all repeats of one method of an experiment that a store has, whether recorded or bare. A trial's figures
 // are medians over its runs, since a comparison of single runs would depend on which repeats were picked.
 type Trial struct {
-	Run       *analyze.Summary // represents the trial: recorded rather than bare, closest to the median step
-	Runs      int              // how many runs the trial has
+	Run       *analyze.Summary // run that represents the trial: recorded rather than bare, closest to the median step
+	Runs      int              // number of runs that the trial has
 	PeakBytes int64
-	AtMost    bool // PeakBytes is an upper bound, of another method than the run's
+	AtMost    bool // PeakBytes is an upper bound, for another method than the run's
 	// Step is the median over the runs; Low and High are the smallest and the largest. For a single run, Step is the
 	// median over the run's timed steps, with their interval. Step is nil without times on the requested clock.
 	Step *timing.Interval
@@ -42,17 +42,17 @@ type Trial struct {
 // memory or time.
 type CheaperMethodFacts struct {
 	Own, Best Trial
-	Overlap   bool // the ranges of their steps overlap
+	Overlap   bool // the ranges of the two methods' steps overlap
 }
 
 // Methods compares a run with runs of other methods that avoid a finding.
 type Methods struct {
 	Own    Trial
-	Lowest Trial // the method with the lowest peak among those that avoid the finding
+	Lowest Trial // the method with the lowest peak, among methods that avoid the finding
 	// Best is the method whose savings are stated: the one with the lowest peak, or the fastest if no peak is lower
 	// than the run's; nil if no method is better.
 	Best  *Trial
-	Lower bool // the best peaks lower than the run
+	Lower bool // the method's best peak is lower than the run's
 }
 
 // trialsOf returns the trial that a run belongs to, and the trials of the same experiment with other methods, in the
@@ -116,7 +116,7 @@ func newTrial(runs []*analyze.Summary, clock string, peak func(*analyze.Summary)
 	t.PeakBytes = peaks[(len(peaks)-1)/2]
 	steps := compare.Collect(runs, func(r *analyze.Summary) *float64 { return compare.StepBy(r, clock) })
 	switch i := slices.IndexFunc(runs, func(r *analyze.Summary) bool { return compare.StepBy(r, clock) != nil }); {
-	case len(steps) == 1: // a median of one has no range, its steps have
+	case len(steps) == 1: // a median of one run has no range, but the run's steps have one
 		t.Step = runs[i].StepMS
 	case len(steps) > 1:
 		t.Step = timing.Ranged(steps, timing.OverRepeats, clock)

@@ -13,23 +13,23 @@ type Checked struct {
 	Summary   analyze.Summary
 	findings  []Finding
 	notLooked []NotLooked
-	lines     bool // of the script were recorded
+	lines     bool // lines of the script were recorded
 }
 
 // NotLooked is a part of a run that no check could examine, and why.
 type NotLooked struct {
 	What Unseen
-	Why  string // for [Bytes] the reason, for [Times] how the run is known
+	Why  string // for [Bytes] the reason, for [Times] the run's source
 }
 
 // Unseen is the part of a run that no check could examine.
 type Unseen int
 
 const (
-	Anything    Unseen = iota // the run has not been ingested
-	Bytes                     // there are no events
-	CachedBytes               // the segments of the highest reserved are not all known
-	Times                     // the run was not measured
+	Anything    Unseen = iota // nothing was checked: the run has not been ingested
+	Bytes                     // findings on bytes were not checked: there are no events
+	CachedBytes               // findings on cached bytes were not checked: segments are unknown
+	Times                     // findings on times were not checked: the run was not measured
 )
 
 // A check looks for one thing in a run that has the necessary data. Each check is in its own file, with its
@@ -43,9 +43,9 @@ type check struct {
 type needs int
 
 const (
-	tables needs = iota // the tables that any ingested run has
-	blocks              // allocator events
-	times               // of a device that was there
+	tables needs = iota // the finding needs only tables that any ingested run has
+	blocks              // the finding needs allocator events
+	times               // the finding needs times of a real device
 )
 
 // checks lists all checks that look at one run, grouped by what they need.
@@ -97,7 +97,7 @@ const Tables = analyze.SummaryTables | schemas.WantDetail | schemas.WantHostMark
 func CheckRun(in schemas.Tables) Checked {
 	ledgers := memory.NewLedgers(&in)
 	n := Checked{Summary: analyze.SummarizeWith(&in, ledgers), lines: len(in.Lines) > 0}
-	n.Summary.Timeline = nil // nearly all of a summary's memory, and no finding looks at it
+	n.Summary.Timeline = nil // the timeline has nearly all of a summary's memory, and findings do not use it
 	if in.Report == nil {
 		n.notLooked = append(n.notLooked, NotLooked{What: Anything})
 		return n

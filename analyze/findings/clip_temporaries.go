@@ -6,12 +6,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const clipPercent = 5 // of the peak, temporaries of norms and clipping
+const clipPercent = 5 // least percentage of the peak in temporaries of norms and clipping
 
 // ClipTemporariesFacts are the facts of a [ClipTemporaries] finding.
 type ClipTemporariesFacts struct {
 	Largest ModulePart
-	Advice  []clipping.Advice // alternatives; none if norms are already computed by tiles
+	Advice  []clipping.Advice // alternative changes; none if norms are already computed by tiles
 }
 
 // clipping reports temporaries that the computation of norms and clipped gradients holds at the peak.

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const earlierPercent = 5 // of the peak that graphs of other steps hold
+const earlierPercent = 5 // least percentage of the peak that graphs of other steps hold
 
 // earlierGraph looks for activations at the peak that autograd holds for an earlier step or evaluation pass. A name in
 // the script still refers to the result of that step or pass. So no backward pass has freed these activations, or the

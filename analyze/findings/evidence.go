@@ -24,7 +24,7 @@ type evidence struct {
 	p       identity.Place
 	grows   *growth.Growth // nil if the device's memory does not grow
 	l       *memory.Ledger
-	d       *memory.DeviceBreakdown // at the highest recorded moment
+	d       *memory.DeviceBreakdown // breakdown at the highest recorded moment
 	modules *memory.ModuleIndex
 	holders *memory.Holders
 	// whole names the total that shares refer to: the peak, or only the highest recorded moment if the peak came
@@ -33,7 +33,7 @@ type evidence struct {
 	// looked are the stretches of events in which tags tell every owner: set-up, the instrumented steps, and the
 	// unfinished step after the last completed step if it is known to be instrumented.
 	looked []memory.Span
-	within []memory.Span // steps and evaluation passes: see stepOf
+	within []memory.Span // spans of steps and evaluation passes: see stepOf
 }
 
 func newEvidence(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers) *evidence {
@@ -132,9 +132,9 @@ func (x *evidence) needless(id string, percent float64, want func(a *schemas.All
 func (x *evidence) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
 
 // savesWithout replays the events without the bytes of the voids, and sets a finding's saving to the fall of the
-// highest allocated. The saving stops where another moment is the highest. That may also be a phase without these bytes
-// in a step without tags. savesWithout sets no saving if the peak was not recorded, or if only a step without tags
-// reached it, since it is then unknown which other bytes would remain.
+// highest allocated. The saving is limited by the moment that is then the highest. This moment may also lie in a phase
+// without these bytes in a step without tags. savesWithout sets no saving if the peak was not recorded, or if only a
+// step without tags reached it, since it is then unknown which other bytes would remain.
 func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, known Confidence) {
 	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.brokenDown() {
 		return
@@ -155,7 +155,7 @@ func (x *evidence) besidesVoids(voids []memory.Void) (highest int64) {
 		}
 	}
 	slices.SortFunc(phases, func(a, b *schemas.Phase) int { return cmp.Compare(a.BeginSeq, b.BeginSeq) })
-	change := make([]int, len(phases)+1) // of how many voids lie in a phase
+	change := make([]int, len(phases)+1) // changes in the number of voids, by phase
 	for _, v := range voids {
 		from := sort.Search(len(phases), func(i int) bool { return phases[i].EndSeq >= v.From })
 		to := sort.Search(len(phases), func(i int) bool { return phases[i].BeginSeq >= v.To })

@@ -25,17 +25,17 @@ type Run struct {
 	// bytes.
 	NotLooked []NotLooked
 	Remarks   []analyze.Remark
-	Lines     bool // of the script were recorded
+	Lines     bool // lines of the script were recorded
 
 	experiment string // see [Found.Experiments]
 }
 
 // A Finding is an observation with its figures. docs/findings.md lists the thresholds.
 type Finding struct {
-	ID     string // stable: one of the constants below
+	ID     string // stable name of the finding: one of the constants below
 	Device *string
 	Rank   *int32
-	At     *memory.Moment // of a finding that concerns a moment
+	At     *memory.Moment // moment of the finding, if it concerns one
 	// Highest is the highest recorded moment of the device, for a finding about held bytes.
 	Highest Highest
 	// Bytes or MS is the size of the finding; both are null if the finding has no size.
@@ -68,7 +68,7 @@ type Finding struct {
 	// allocated. SavesMS is by how much a step would get shorter. SavesBytes and SavesMS are each null if unknown.
 	SavesBytes *int64
 	SavesMS    *float64
-	Confidence Confidence // of what it saves
+	Confidence Confidence // how certain the saving is
 	// CostsMS is by how much a step would become longer with a change that saves bytes; nil unless such a cost is
 	// known.
 	CostsMS *float64
@@ -77,7 +77,7 @@ type Finding struct {
 	// Idle is true if a change would save nothing, since as much is allocated at another moment.
 	Idle bool
 
-	instead []string // the methods whose runs show what the change would save
+	instead []string // methods whose runs show what the change would save
 }
 
 // Highest is the highest recorded moment of a device. Highest is not the peak if torch's counter is higher.
@@ -141,21 +141,21 @@ type Confidence string
 
 // The values of [Confidence].
 const (
-	NotKnown  Confidence = "unknown"   // no saving is told
-	Replayed  Confidence = "replayed"  // from a replay of all events without the blocks in question
-	AtMost    Confidence = "at_most"   // from a replay that does not count what comes in place of the blocks
-	AtLeast   Confidence = "at_least"  // from a replay that does not count other blocks that the change removes
-	Measured  Confidence = "measured"  // by other runs, or steps, without what the finding is about
-	Predicted Confidence = "predicted" // by predicted runs without what the finding is about
+	NotKnown  Confidence = "unknown"   // the saving is unknown
+	Replayed  Confidence = "replayed"  // the saving comes from a replay of all events without the blocks in question
+	AtMost    Confidence = "at_most"   // a replay without the blocks, which does not count what replaces them
+	AtLeast   Confidence = "at_least"  // a replay without the blocks, which leaves out other blocks that also go
+	Measured  Confidence = "measured"  // other runs or steps without the cause were measured
+	Predicted Confidence = "predicted" // runs without the cause were predicted
 )
 
 // The values of [Finding.Of]: the whole that a finding's share refers to.
 const (
 	OfPeakAllocated = "peak_allocated"
 	OfPeakReserved  = "peak_reserved"
-	// The next two stand in place of the peak if torch counted more than the events show, at a moment that was not
-	// recorded.
-	OfHighestRecorded  = "highest_recorded" // allocated
+	// The next two values replace the two peaks above if torch counted a higher peak than the events show, at a moment
+	// that was not recorded.
+	OfHighestRecorded  = "highest_recorded" // bytes allocated at the highest recorded moment
 	OfRecordedReserved = "highest_recorded_reserved"
 	OfStep             = "step"
 	// OfLimit is the memory that torch may use: the whole device including its CUDA context, or a lower limit that the
@@ -232,7 +232,7 @@ func byWeight(s *analyze.Summary) func(a, b Finding) int {
 		if f.OfReserved() {
 			bytes /= 2
 		}
-		if f.ID == StreamWorkspaces || f.ID == ThreadWorkspaces { // as large with a larger model
+		if f.ID == StreamWorkspaces || f.ID == ThreadWorkspaces { // these bytes are as large with a larger model
 			bytes /= 10
 		}
 		return fatal, max(bytes, savedTime(s, f)), timing.OrZero(f.Share)

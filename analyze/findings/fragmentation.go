@@ -11,9 +11,9 @@ import (
 // bytes were free in the cache.
 type FragmentationFacts struct {
 	Times            int
-	FreeBytes, Event int64 // at the last moment at which this happened
+	FreeBytes, Event int64 // free bytes at the latest such moment, and its event
 	ReservedBytes    int64 // the highest reserved
-	Expandable       bool  // torch has expandable segments already: there is nothing to change
+	Expandable       bool  // torch already has expandable segments, so there is nothing to change
 }
 
 // fragmented sums the increases of the highest reserved for which as many bytes were free in the cache, but in pieces

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const frozenPercent = 5 // of the peak, activations of frozen layers that nothing trained comes before
+const frozenPercent = 5 // least percentage of the peak in activations of frozen layers before all trained layers
 
 // frozenActivations looks for activations that autograd holds for untrained layers before the first trained one. Such
 // activations serve only a gradient of the model's input. If no parameter gets a gradient, the script may want exactly
@@ -17,7 +17,7 @@ func (x *evidence) frozenActivations() []Finding {
 	if now == nil || len(trained) == 0 {
 		return nil
 	}
-	first := int64(-1) // event at which a module that is trained first makes something, in the step of the peak
+	first := int64(-1) // event at which a trained module first allocates, in the step with the peak
 	inForward := func(a *schemas.Allocation) bool {
 		return a.Phase == schemas.PhaseForward && now.From < a.AllocSeq && a.AllocSeq <= now.To
 	}
@@ -26,13 +26,13 @@ func (x *evidence) frozenActivations() []Finding {
 			first = a.AllocSeq
 		}
 	}
-	before := map[int64]bool{} // modules that make something before that
+	before := map[int64]bool{} // modules that allocate before that event
 	for _, a := range x.l.Allocs {
 		if x.modules.ByID[a.Module] != nil && inForward(a) && a.AllocSeq < first {
 			before[a.Module] = true
 		}
 	}
-	frozen := func(i int) bool { // a trained module needs the part of their output that it saves
+	frozen := func(i int) bool { // a trained module needs the part of a frozen module's output that it saves
 		a, keeps := x.l.Allocs[i], x.moduleOf(i)
 		return a.Phase == schemas.PhaseForward && before[a.Module] && keeps != nil && before[keeps.ID]
 	}

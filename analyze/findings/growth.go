@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	growthNamed       = 3 // categories and modules that are named
-	growthPartPercent = 5 // of the growth: smaller parts are not named
+	growthNamed       = 3 // largest number of categories and modules that the finding names
+	growthPartPercent = 5 // least percentage of the growth that a named part has
 	// growthBackwardPercent is the part of a growth, in per cent, that backward must have made for the gradients to
 	// have a graph.
 	growthBackwardPercent = 10
@@ -103,7 +103,7 @@ func (x *evidence) growthHere() []Finding {
 		return nil
 	}
 	grows := func(a *schemas.Allocation) bool { return a.AllocSeq > g.First.Event && a.LiveAt(g.Last.Event) }
-	if memory.AtLeast(x.byException(grows), g.Bytes(), 50) { // what an exception keeps is a finding of its own
+	if memory.AtLeast(x.byException(grows), g.Bytes(), 50) { // memory that an exception keeps is a finding of its own
 		return nil
 	}
 	categories, modules := x.grown(g.First.Event, g.Last.Event)
@@ -142,7 +142,7 @@ func (x *evidence) growthHere() []Finding {
 		}
 		return a.BlockBytes
 	})
-	if f.Line != nil { // the line may have replaced what the first step held too
+	if f.Line != nil { // the line may have replaced memory that the first step held too
 		f.Line.Bytes = min(f.Line.Bytes, bytes)
 	}
 	x.savesKept(&f, g, id == ViewKeepsBase)

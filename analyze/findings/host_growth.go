@@ -6,7 +6,7 @@ import (
 
 // The limits above which growth of host memory over the later half of the steps is reported.
 const (
-	hostGrowthBytes        = 16 << 20 // in all
+	hostGrowthBytes        = 16 << 20 // least growth in the whole run
 	hostGrowthBytesPerStep = 64 << 10
 )
 

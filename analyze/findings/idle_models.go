@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const idlePercent = 5 // of the peak, that would be saved if models existed only while they run
+const idlePercent = 5 // least percentage of the peak that models would save if they existed only while they run
 
 // IdleModelsFacts are the facts of an [IdleModels] finding: the models that hold bytes at the peak but run only before
 // or after the peak, by the names of their root modules. A name with a plus sign also stands for other models of the
@@ -95,7 +95,8 @@ func (x *evidence) rootRuns() map[string]memory.Span {
 // model that had not run when its parameters were named may carry another model's name. If so, blocks of both models
 // share a name. The span of a shared name covers the calls of both models, from the first call of either to the last.
 func (x *evidence) blockRoots(runs map[string]memory.Span) []string {
-	roots, alive := make([]string, len(x.l.Allocs)), map[string]int{} // number of blocks with a name at the peak
+	// roots has the names of blocks, and alive how many blocks have each name at the peak.
+	roots, alive := make([]string, len(x.l.Allocs)), map[string]int{}
 	named, shared := map[string]bool{}, map[string]bool{}
 	for i, a := range x.l.Allocs {
 		for _, o := range x.l.Owners[i] {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const exceptionPercent = 5 // of the peak, kept by the frames of an exception
+const exceptionPercent = 5 // least percentage of the peak that the frames of an exception keep
 
 // keptException looks for blocks that the frames of an exception keep, at the search for holders that found most of
 // them. The exception has ended the function, so its local variables are kept for nothing.
@@ -58,7 +58,7 @@ func (x *evidence) keptException() []Finding {
 	f.Caught = source.Files(x.in.Sources).Caught(f.Holder)
 	f.Facts = HeldFacts{Blocks: blocks}
 	x.savesWithout(&f, voids, []memory.Span{{From: -1, To: 1 << 62}}, AtLeast)
-	// If the try that failed also made the peak, releasing its frames hardly lowers the peak.
+	// If the failed attempt also made the peak, releasing its frames hardly lowers the peak.
 	if f.SavesBytes != nil && !memory.AtLeast(*f.SavesBytes, x.d.AllocatedBytes, exceptionPercent) {
 		f.SavesBytes, f.Confidence = nil, NotKnown
 	}

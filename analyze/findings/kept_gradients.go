@@ -8,13 +8,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const keptPercent = 1 // of the peak, held by gradients of the step before when forward begins
+const keptPercent = 1 // least percentage of the peak in gradients of the step before, when forward begins
 
 // KeptGradientsFacts are the facts of a [KeptGradients] finding. The finding's bytes are held after Event, when the
 // forward pass of a step begins.
 type KeptGradientsFacts struct {
 	Step, Event int64
-	AtPeakBytes int64 // of the blocks that are unused at the peak
+	AtPeakBytes int64 // bytes of the blocks that are unused at the peak
 	Opacus      bool  // the script had loaded Opacus
 }
 
@@ -27,7 +27,7 @@ func (x *evidence) gradients() []Finding {
 	if len(spans) == 0 || len(forwards) == 0 || len(x.in.Gradients) == 0 {
 		return nil
 	}
-	at, step := int64(-1), int64(0) // of the last step in which every gradient is known
+	at, step := int64(-1), int64(0) // event and number of the last step in which every gradient is known
 	for n, seq := range forwards {
 		if n > step && slices.ContainsFunc(spans, func(s memory.Span) bool { return s.From <= seq && seq < s.To }) {
 			at, step = seq, n

@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const viewPercent = 5 // of the peak, that views keep and do not show
+const viewPercent = 5 // least percentage of the peak that views keep and do not show
 
 // ViewFacts are the facts of a [ViewKeepsBase] finding that is not a growth: the bytes of the blocks that only
 // views keep at the peak, and the bytes that the views show.

@@ -48,7 +48,8 @@ func (x *evidence) line(f *Finding, part part) {
 	}
 	addTags(holders, tags)
 	f.Phase, f.Holder = mostOf(phases, all), mostOf(holders, all)
-	if sum := sumOf(cycles); sum > all-sum { // one circle is found by the names of each of its objects
+	// A circle is found by the names of each of its objects, and must not count more than once.
+	if sum := sumOf(cycles); sum > all-sum {
 		f.Cycle, f.Holder = true, cmp.Or(f.Holder, largest(cycles, sum)[0].Name)
 	}
 	f.Module = x.modules.ByID[mostOf(modules, all)]
@@ -82,8 +83,8 @@ func (x *evidence) tag(i int, event int64) string {
 }
 
 // addTags adds the bytes of blocks for which the agent found no holder, by their tags. The agent's looks for holders
-// are rarer than tags. A tag counts under the holder that it names without the entry or the class in front, as tag
-// "history" and holder "Net.history[*]", and under the largest such holder if there are several.
+// are rarer than tags. A tag counts under the holder whose name, without its class and its entry, is the tag's: tag
+// "history" counts under holder "Net.history[*]". If several holders have that name, the tag counts under the largest.
 func addTags(holders, tags map[string]int64) {
 	known := largest(holders, sumOf(holders))
 	for tag, bytes := range tags {

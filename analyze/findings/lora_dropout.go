@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	adapterPercent = 5 // of the peak, what dropout of adapters makes
+	adapterPercent = 5 // least percentage of the peak that dropout of adapters allocates
 	adapterDropout = "lora_dropout"
 )
 

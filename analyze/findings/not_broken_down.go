@@ -4,7 +4,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 )
 
-const latePercent = 0.1 // of the peak, that the breakdown does not reach
+const latePercent = 0.1 // least percentage of the peak that the breakdown does not reach
 
 // NotBrokenDownFacts are the facts of a [PeakNotBrokenDown] finding.
 type NotBrokenDownFacts struct{ PeakBytes int64 }

@@ -8,7 +8,7 @@ import (
 // OOMFacts are the facts of an [OOM] finding.
 type OOMFacts struct {
 	Request    *memory.FailedRequest
-	Expandable bool // torch has expandable segments already
+	Expandable bool // torch already has expandable segments
 }
 
 // failures returns a finding for each failed request for memory that the run's summary lists.

@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const optimizerPercent = 5 // of the peak, temporaries of the optimizer's step
+const optimizerPercent = 5 // least percentage of the peak in temporaries of the optimizer's step
 
 // optimizer checks whether the peak lies in the optimizer: torch's foreach implementations hold temporaries as large as
 // all parameters. The category optimizer temporaries also contains temporaries of adding noise, which another optimizer

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	outputPercent = 5 // of the peak, copies of the model's output
-	lossChunks    = 8 // of a loss that is computed in parts
+	outputPercent = 5 // least percentage of the peak in copies of the model's output
+	lossChunks    = 8 // number of parts in which the advised loss is computed
 )
 
 // dependable lists the categories under which a copy of the model's output may count. A block of the same size under
@@ -22,7 +22,7 @@ var dependable = []schemas.Category{schemas.Activations, schemas.HookActivations
 // OutputCopiesFacts are the facts of an [OutputCopies] finding. The saving assumes that the script computes its loss in
 // Parts parts.
 type OutputCopiesFacts struct {
-	SizeBytes     int64 // of the largest output
+	SizeBytes     int64 // bytes of the largest output
 	Copies, Parts int
 }
 
@@ -37,7 +37,7 @@ func (x *evidence) outputs() []Finding {
 		return nil
 	}
 	copies, held := 0, int64(0)
-	copied := map[int]bool{} // at the peak, by block
+	copied := map[int]bool{} // number of copies at the peak, by block
 	var voids []memory.Void
 	now := x.stepOf(x.d.At.Event)
 	for i, a := range x.l.Allocs {
@@ -45,7 +45,7 @@ func (x *evidence) outputs() []Finding {
 			continue
 		}
 		step := x.stepOf(a.AllocSeq)
-		if step == nil { // made by neither a step nor a pass
+		if step == nil { // neither a step nor a pass made the block
 			continue
 		}
 		// If a block outlives its step, something other than the head and the loss keeps it.

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const ownHooksPercent = 1 // of the peak, held by DP hooks and nothing else
+const ownHooksPercent = 1 // least percentage of the peak that only DP hooks hold
 
 // bookKeeping are the methods that still use activations after backward has ended.
 var bookKeeping = []string{"bk", "flash_bk"}
@@ -16,7 +16,7 @@ var bookKeeping = []string{"bk", "flash_bk"}
 type OwnHooksFacts struct {
 	HookFacts
 	Largest ModulePart
-	Needed  bool // the method needs these activations until it has clipped
+	Needed  bool // the method needs these activations until it has clipped the gradients
 }
 
 // ownHooks reports activations that only the hooks of a DP method hold.

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const perSamplePercent = 10 // of the peak, per-sample gradients
+const perSamplePercent = 10 // least percentage of the peak in per-sample gradients
 
 // PerSampleFacts are the facts of a [PerSample] finding.
 type PerSampleFacts struct {

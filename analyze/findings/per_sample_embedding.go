@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const perSampleEmbedPercent = 2 // of the peak, for per-sample gradients of embeddings
+const perSampleEmbedPercent = 2 // least percentage of the peak in per-sample gradients of embeddings
 
 // PerSampleEmbeddingFacts are the facts of a [PerSampleEmbedding] finding.
 type PerSampleEmbeddingFacts struct{ Largest *schemas.Module }

@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const phaseOnlyPercent = 5 // of the peak, known by the phase of birth only
+const phaseOnlyPercent = 5 // least percentage of the peak in blocks of which only the phase of birth is known
 
 // PhaseOnlyFacts are the facts of a [PhaseOnly] finding.
 type PhaseOnlyFacts struct{ Largest NamedBytes }

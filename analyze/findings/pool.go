@@ -23,8 +23,8 @@ type Experiment struct {
 type Pooled struct {
 	Finding
 	RunID     string
-	In        int      // how many of the repeats have the finding
-	Low, High *float64 // range of the finding's sizes in these repeats: milliseconds, else bytes; nil without a size
+	In        int      // number of repeats that have the finding
+	Low, High *float64 // range of the finding's sizes in these repeats, in ms or bytes; nil without a size
 }
 
 // Experiments pools the findings of each experiment's repeats, so that a report shows each finding once. The runs in d
@@ -71,7 +71,7 @@ func (x *Experiment) add(r *Run) {
 			continue
 		}
 		p := &x.Findings[k]
-		if !counted[k] { // a run may have a finding twice: two requests that failed
+		if !counted[k] { // a run may have a finding twice, for example two requests that failed
 			counted[k] = true
 			p.In++
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const previousPercent = 5 // of the peak, previous values that a name still refers to while the next ones are made
+const previousPercent = 5 // least percentage of the peak in previous values that a name still refers to
 
 // previousValues looks for old values that a name in the script still refers to while its line makes the next value,
 // such as the batch of the pass before. Python releases the old value only when the name is assigned, after the new
@@ -16,8 +16,8 @@ const previousPercent = 5 // of the peak, previous values that a name still refe
 func (x *evidence) previousValues() []Finding {
 	done := x.workEnds()
 	type source struct{ line, bytes int64 }
-	latest := map[source]int{} // the block of that size that a line made last
-	previous := map[int]bool{} // blocks that are held while the next is made
+	latest := map[source]int{} // the latest block of each size that a line allocated
+	previous := map[int]bool{} // blocks that are held while the line allocates the next
 	var voids []memory.Void
 	var held int64
 	for i, a := range x.l.Allocs {
@@ -34,7 +34,7 @@ func (x *evidence) previousValues() []Finding {
 		if end <= old.AllocSeq || !old.LiveAt(a.AllocSeq) || old.FreeRequestedSeq == 0 || !x.named(old) {
 			continue
 		}
-		if workBefore(done, old.FreeRequestedSeq) != end { // old was used again, as data loaded ahead are
+		if workBefore(done, old.FreeRequestedSeq) != end { // the script used old again, like data that were loaded ahead
 			continue
 		}
 		voids = append(voids, memory.Void{From: end, To: old.FreeRequestedSeq, Bytes: old.BlockBytes})

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	repeatsPeakPercent = 0.1 // of the lowest peak, between repeats
-	repeatsTimePercent = 5   // of the median, between the repeats' medians
+	repeatsPeakPercent = 0.1 // least percentage of the lowest peak by which repeats differ
+	repeatsTimePercent = 5   // least percentage of the median by which the repeats' medians differ
 )
 
 // RepeatsPeakFacts are the facts of a [RepeatsPeak] finding.
@@ -19,7 +19,7 @@ type RepeatsPeakFacts struct {
 	Repeats             int
 	LowRun, HighRun     string
 	LowBytes, HighBytes int64
-	Bounded             bool // LowBytes is the lower peak's upper bound, HighBytes the higher peak's lower bound
+	Bounded             bool // LowBytes is the upper bound of the lower peak, HighBytes the lower bound of the higher
 }
 
 // RepeatsTimeFacts are the facts of a [RepeatsTime] finding: the repeats' medians, in milliseconds.

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const retainedPercent = 5 // of the peak, activations that backward made and no later backward pass used
+const retainedPercent = 5 // least percentage of the peak in activations of backward that no later backward used
 
 // retainedGraph looks for backward passes that record a graph for a second derivative that the script never computes.
 // Such a pass saves blocks for another backward pass, but they are freed before another pass begins. A backward pass

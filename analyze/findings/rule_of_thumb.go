@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	rulePercent = 5 // of the peak, by which the rule of thumb is wrong in some part
-	adamPercent = 2 // by which two moments may differ from twice the parameters
+	rulePercent = 5 // least percentage of the peak by which some part of the rule of thumb is wrong
+	adamPercent = 2 // largest percentage by which two moments differ from twice the parameters
 )
 
 // RuleOfThumbFacts are the facts of a [RuleOfThumb] finding.
 type RuleOfThumbFacts struct {
 	Counted  []RulePart
-	SumBytes int64        // the highest sum of the parts that the rule counts
-	LeftOut  []NamedBytes // by category, at the peak
+	SumBytes int64        // highest sum of the parts that the rule counts
+	LeftOut  []NamedBytes // bytes at the peak of the categories that the rule leaves out
 	Adam     bool         // the optimizer's state has the size of two moments
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const scriptPercent = 5 // of the peak, tensors of the script that are there from the first step to the last
+const scriptPercent = 5 // least percentage of the peak in the script's tensors that live from first to last step
 
 // ScriptTensorsFacts are the facts of a [ScriptTensors] finding: the names that keep most of the bytes.
 type ScriptTensorsFacts struct{ Names []NamedBytes }
@@ -23,7 +23,7 @@ func (x *evidence) scriptTensors() []Finding {
 	var steps []*schemas.Step
 	for i := range x.in.Steps {
 		s := &x.in.Steps[i]
-		if s.Rank == x.p.Rank && s.Device == x.p.Device && s.EndSeq > s.BeginSeq { // with events on this device
+		if s.Rank == x.p.Rank && s.Device == x.p.Device && s.EndSeq > s.BeginSeq { // the step has events on this device
 			steps = append(steps, s)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	hooksPercent  = 1  // of the peak, held by DP hooks
-	sharedPercent = 50 // of what DP hooks hold, held by others too
+	hooksPercent  = 1  // least percentage of the peak that DP hooks hold
+	sharedPercent = 50 // least percentage of the hooks' bytes that others hold too
 )
 
 // sharedHooks reports what the activations that a DP method's hooks capture really cost, if other owners also hold most

@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const slackPercent = 2 // of the peak, bytes beyond what was requested
+const slackPercent = 2 // least percentage of the peak in bytes beyond the requests
 
 // SlackFacts are the facts of a [Slack] finding: the settings that decide what can be changed.
 type SlackFacts struct {

@@ -11,7 +11,7 @@ import (
 type BesideFacts struct {
 	Steps, Sampled int
 	Clock          string
-	Medians        *[2]float64 // of the steps in which it happened, and of the others; nil without enough of both
+	Medians        *[2]float64 // median of the steps in which it happened, and of the others; nil without enough of both
 }
 
 // againstOthers compares the median time of the listed steps with the median time of the other sampled steps, if both
@@ -20,7 +20,7 @@ func (f *Finding) againstOthers(t *timing.Times, listed, sampled []int) BesideFa
 	beside := BesideFacts{Steps: len(listed), Sampled: len(sampled), Clock: t.Clock}
 	var with, without []int64
 	for _, i := range sampled {
-		if _, ok := slices.BinarySearch(listed, i); ok { // both are in the order of steps
+		if _, ok := slices.BinarySearch(listed, i); ok { // both lists are in the order of steps
 			with = append(with, t.NS(&t.Steps[i]))
 		} else {
 			without = append(without, t.NS(&t.Steps[i]))

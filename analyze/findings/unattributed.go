@@ -6,12 +6,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const unattributedPercent = 1 // of the peak, under other or untraced
+const unattributedPercent = 1 // least percentage of the peak under other or untraced
 
 // UnattributedFacts are the facts of an [Unattributed] finding.
 type UnattributedFacts struct {
 	OtherBytes, UntracedBytes int64
-	BetweenBytes              int64 // of the untraced bytes, made between windows; the rest was live before recording
+	BetweenBytes              int64 // untraced bytes from between windows; the rest was live before recording
 }
 
 // unattributed reports bytes without an owner and the reason: no rule applies (other), or their allocation was not

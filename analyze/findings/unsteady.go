@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	unsteadyPercent = 20 // of the median step, between the tenth and the ninetieth percentile
-	leastUnsteady   = 5  // steps
-	leastCompared   = 3  // steps on each side of a comparison
+	unsteadyPercent = 20 // least percentage of the median step between the tenth and the ninetieth percentile
+	leastUnsteady   = 5  // least number of steps
+	leastCompared   = 3  // least number of steps on each side of a comparison
 )
 
 // UnsteadyFacts are the facts of an [UnsteadySteps] finding: the tenth and the ninetieth percentile, in

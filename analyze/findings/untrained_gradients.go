@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const untrainedPercent = 5 // of the peak, gradients of parameters that no optimizer updates
+const untrainedPercent = 5 // least percentage of the peak in gradients of parameters that no optimizer updates
 
 // untrainedGradients looks for gradients of parameters without optimizer state, while other parameters have state. Such
 // parameters were left out of the optimizer, but autograd still computes their gradients. Only the state shows which
@@ -18,14 +18,14 @@ func (x *evidence) untrainedGradients() []Finding {
 	if x.updatesOften() || len(x.in.Report.Devices) > 1 {
 		return nil
 	}
-	trained := map[string]bool{} // parameters with state
+	trained := map[string]bool{} // names of parameters that have optimizer state
 	for i := range x.l.Allocs {
 		for _, o := range x.l.Owners[i] {
 			if o.Category == schemas.OptimizerState && o.Evidence == schemas.Tagged && o.Name != "" {
 				if rootOf(o.Name) != "" {
 					return nil
 				}
-				trained[o.Name[:max(strings.LastIndexByte(o.Name, '.'), 0)]] = true // less the state's own name
+				trained[o.Name[:max(strings.LastIndexByte(o.Name, '.'), 0)]] = true // cuts off the name of the state
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	wholePercent = 10 // of the peak, activations that one checkpoint computes again
+	wholePercent = 10 // least percentage of the peak in activations that one checkpoint computes again
 	wholeBlocks  = 8  // the smallest number of blocks; with fewer, several checkpoints may keep as much
 )
 
@@ -65,7 +65,7 @@ func (x *evidence) recomputes(p *schemas.Phase) bool {
 // time. The activations of the last part stay, since backward needs them first. The last block of each earlier part
 // also stays, since the next part starts from it.
 func (x *evidence) beforeLastPart(p *schemas.Phase, parts int) []memory.Void {
-	var made [][]memory.Void // by block
+	var made [][]memory.Void // voids, by block
 	for i, a := range x.l.Allocs {
 		if a.AllocSeq <= p.BeginSeq || a.AllocSeq > p.EndSeq {
 			continue

@@ -6,29 +6,29 @@ import (
 )
 
 const (
-	workspacePercent = 1        // of the peak
-	leastWorkspace   = 32 << 20 // one cuBLAS workspace on Hopper: a second stream's is a finding in any run
+	workspacePercent = 1        // least percentage of the peak in workspaces
+	leastWorkspace   = 32 << 20 // size of a cuBLAS workspace on Hopper: a second stream's is a finding in any run
 )
 
 // StreamWorkspacesFacts are the facts of a [StreamWorkspaces] finding. The finding's bytes are the workspaces of all
 // streams except the stream with the most bytes.
 type StreamWorkspacesFacts struct {
-	TotalBytes, LargestBytes int64 // of all streams, and of that with the most
+	TotalBytes, LargestBytes int64 // bytes of all streams, and of the stream with the most
 	Streams                  int
 }
 
 // ThreadWorkspacesFacts are the facts of a [ThreadWorkspaces] finding. The finding's bytes are the workspaces for which
 // the same stream has another workspace of the same size.
 type ThreadWorkspacesFacts struct {
-	TotalBytes, StreamBytes int64 // of all streams, and of that with the most
+	TotalBytes, StreamBytes int64 // bytes of all streams, and of the stream with the most
 }
 
 // workspaces reports library workspaces that a run holds more than once, since torch keeps a workspace for each thread
 // and stream.
 func (x *evidence) workspaces() []Finding {
 	streams := map[uint64]int64{}
-	var first, largest uint64 // of the first block, of the most bytes
-	sizes := map[int64]int{}  // of the blocks on one stream
+	var first, largest uint64 // stream of the first block, and stream with the most bytes
+	sizes := map[int64]int{}  // number of blocks of each size on one stream
 	var total, again int64
 	blocks := 0
 	place := memory.CategoryPlace(schemas.Workspace)
@@ -58,7 +58,7 @@ func (x *evidence) workspaces() []Finding {
 			largest = s
 		}
 	}
-	repeated := map[int64]bool{} // each block on that stream but the first of its size
+	repeated := map[int64]bool{} // blocks on that stream, except the first of each size
 	live(func(a *schemas.Allocation) {
 		if a.Stream == largest {
 			if sizes[a.RequestedBytes]++; sizes[a.RequestedBytes] > 1 {
@@ -75,7 +75,7 @@ func (x *evidence) workspaces() []Finding {
 		f.Facts = StreamWorkspacesFacts{TotalBytes: total, LargestBytes: streams[largest], Streams: len(streams)}
 		onOthers := func(a *schemas.Allocation) bool { return a.Stream != largest }
 		x.line(&f, x.counted(schemas.Workspace).where(onOthers))
-		f.Module = nil // the module that called cuBLAS first is no cause
+		f.Module = nil // the module that calls cuBLAS first is not the cause
 		voids := x.held(schemas.Workspace, onOthers)
 		x.savesWithout(&f, voids, x.looked, Replayed)
 		out = append(out, f)

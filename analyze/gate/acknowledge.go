@@ -92,7 +92,7 @@ func Acknowledge(b *schemas.Baseline, r *Result, list []string, as schemas.Ackno
 		}
 		found := false
 		for i := range b.Experiments {
-			x := &r.Experiments[i] // in the baseline's order
+			x := &r.Experiments[i] // in the order of the baseline
 			if experiment != "" && !matches(experiment, x.Name) && !matches(experiment, x.Label) {
 				continue
 			}

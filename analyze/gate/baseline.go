@@ -49,7 +49,7 @@ func groupsOf(runs []analyze.Summary) (groups [][]*analyze.Summary) {
 func gated() func(s *analyze.Summary) string {
 	once := analyze.Once(gatedContent)
 	return func(s *analyze.Summary) string {
-		if s.Name == "" { // the id tells the run apart
+		if s.Name == "" { // the id distinguishes runs without a name
 			return gatedContent(s)
 		}
 		return once(s)
@@ -177,7 +177,7 @@ func knownRules(rules *int) *int {
 type Gap struct {
 	Label  string
 	Status string
-	Gone   []string // files of the removed tables; nil if the whole experiment cannot be seen
+	Gone   []string // files of the removed tables; nil if the whole experiment is unknown
 }
 
 // Gaps returns the parts of a baseline's experiments that a check cannot see.

@@ -11,8 +11,8 @@ import (
 type Caution struct {
 	Kind          CautionKind
 	Differ        []Difference          // how the runs differ, except for [CautionParameters]
-	Rules         [2]int                // of [CautionRules], as in [Reason]
-	Now, Baseline *schemas.BaselineTime // of [CautionOverlap]
+	Rules         [2]int                // versions of the rules, for [CautionRules], as in [Reason]
+	Now, Baseline *schemas.BaselineTime // step times, for [CautionOverlap]
 }
 
 // A CautionKind is the kind of difference that a caution is about.
@@ -25,7 +25,7 @@ const (
 	CautionVersion    CautionKind = "version"
 	CautionParameters CautionKind = "parameters"
 	CautionArguments  CautionKind = "arguments"
-	CautionRules      CautionKind = "rules"   // other rules made the categories of the two, which are not compared
+	CautionRules      CautionKind = "rules"   // different rules made the categories of the two, which are not compared
 	CautionOverlap    CautionKind = "overlap" // the spreads of step times overlap, though the medians differ too much
 	// CautionNormOnly: one side only computes norms and clips nothing, and the other side is another method. Differ is
 	// empty.
@@ -49,7 +49,7 @@ func cautions(base, now *schemas.BaselineExperiment, comparisons []Comparison) (
 	differs(CautionVersion, "CUDA", ours.CUDA, theirs.CUDA)
 	differs(CautionVersion, "Opacus", ours.Opacus, theirs.Opacus)
 	differs(CautionVersion, "GPU", ours.GPU, theirs.GPU)
-	if base.Source == schemas.Measured && now.Source == schemas.Measured { // the driver does not matter for a prediction
+	if base.Source == schemas.Measured && now.Source == schemas.Measured { // the driver does not matter for predictions
 		differs(CautionVersion, "driver", ours.Driver, theirs.Driver)
 	}
 	differs(CautionVersion, "revision", ours.Revision, theirs.Revision)

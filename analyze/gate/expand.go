@@ -13,8 +13,8 @@ import (
 // A held is a threshold resolved to a single metric of a single experiment.
 type held struct {
 	Threshold
-	given string // the category or the phase as given, perhaps a glob
-	place int    // in the order of all
+	given string // the category or the phase as the user gave it, perhaps a glob
+	place int    // position in the order of all values
 }
 
 // expand returns the thresholds for a pair of experiments with these names: one for each metric, in the order in
@@ -107,7 +107,7 @@ func matches(glob, name string) bool {
 		case i < len(g) && (g[i] == '?' || g[i] == n[k]):
 			i++
 			k++
-		case star >= 0: // the star takes one letter more
+		case star >= 0: // the star matches one letter more
 			from++
 			i, k = star+1, from
 		default:

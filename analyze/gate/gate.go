@@ -13,10 +13,10 @@ import (
 // Result is what a check found.
 type Result struct {
 	OK          bool
-	Baseline    string // as it was named
+	Baseline    string // name of the baseline, as the user gave it
 	Thresholds  []CheckThreshold
-	FloorBytes  int64        // how far a metric that the baseline lacks may grow
-	Experiments []Experiment // in the baseline's order, then the new ones
+	FloorBytes  int64        // how many bytes a metric that the baseline lacks may grow
+	Experiments []Experiment // experiments in the baseline's order, then the new ones
 	// Nothing is the reason why the check compared no experiment, although no single experiment fails. Nothing is nil
 	// if some experiment was compared.
 	Nothing *Reason
@@ -37,7 +37,7 @@ type Result struct {
 // CheckThreshold is a threshold as given: "category:*", "1.05".
 type CheckThreshold struct {
 	Metric     string `json:"metric"`
-	Experiment string `json:"experiment,omitempty"` // a glob; empty = all
+	Experiment string `json:"experiment,omitempty"` // a glob of experiments' names; empty = all
 	Ratio      string `json:"ratio"`
 	Place      string `json:"place,omitempty"` // "dpsight.yaml:7"; empty = the command line or a default
 }
@@ -46,18 +46,18 @@ type CheckThreshold struct {
 type Experiment struct {
 	Key            *string        `json:"key"`
 	Name           string         `json:"name"`
-	Label          string         `json:"-"` // the name, made unique among the experiments of that name
+	Label          string         `json:"-"` // the name, made unique if several experiments have it
 	Params         map[string]any `json:"params"`
 	State          string         `json:"state"`
-	Fails          bool           `json:"fails"`  // the check
-	Status         *string        `json:"status"` // of the runs; null if there is none
+	Fails          bool           `json:"fails"`  // the experiment makes the check fail
+	Status         *string        `json:"status"` // status of the runs; null if there is no run
 	Reason         string         `json:"reason,omitempty"`
-	Source         *string        `json:"source"` // of the runs
+	Source         *string        `json:"source"` // source of the runs
 	Profile        *string        `json:"profile"`
-	Confidence     string         `json:"confidence,omitempty"` // of predicted runs
+	Confidence     string         `json:"confidence,omitempty"` // level of confidence of predicted runs
 	BaselineSource *string        `json:"baseline_source"`
 	BaselineStatus *string        `json:"baseline_status"`
-	Runs           int            `json:"runs"` // that ended well
+	Runs           int            `json:"runs"` // number of runs that ended well
 	// PeakBytes and BaselinePeakBytes are the peaks of the runs and of the baseline, given even if no threshold is on
 	// the peak.
 	PeakBytes         *int64       `json:"peak_bytes"`
@@ -90,35 +90,35 @@ func (x *Experiment) OtherRules() bool {
 type Comparison struct {
 	Metric   string       `json:"metric"`
 	Unit     compare.Unit `json:"unit"`
-	Limit    string       `json:"limit"` // the threshold's ratio
+	Limit    string       `json:"limit"` // ratio of the threshold
 	Baseline *float64     `json:"baseline"`
 	Current  *float64     `json:"current"`
 	Delta    *float64     `json:"delta"`
-	Ratio    *float64     `json:"ratio"` // current over baseline
+	Ratio    *float64     `json:"ratio"` // current value over the baseline's
 	// BaselineHigh and CurrentHigh are the upper bounds of a bounded value; null for values without bounds.
 	BaselineHigh *float64 `json:"baseline_high,omitempty"`
 	CurrentHigh  *float64 `json:"current_high,omitempty"`
 	Verdict      string   `json:"verdict"`
 	// Acknowledged is what lets the metric pass though it exceeds its threshold; null if no acknowledgement applies.
 	Acknowledged *schemas.Acknowledgement `json:"acknowledged,omitempty"`
-	Reason       *Reason                  `json:"-"` // why it was not checked; nil if it was
+	Reason       *Reason                  `json:"-"` // why the metric was not checked; nil if it was
 }
 
 // The verdicts of a comparison. VerdictExceeded and VerdictUnchecked fail the check.
 const (
 	VerdictExceeded  = "exceeded"
-	VerdictUnchecked = "unchecked" // the baseline has the metric, and the run should have it
+	VerdictUnchecked = "unchecked" // the baseline has the metric, and the run should have it too
 	VerdictOK        = "ok"
-	VerdictImproved  = "improved" // better by more than the threshold allows it to be worse
-	VerdictSkipped   = "skipped"  // the two cannot be compared
+	VerdictImproved  = "improved" // better by more than the threshold allows a worse value
+	VerdictSkipped   = "skipped"  // the two values cannot be compared
 	// VerdictAcknowledged: the metric exceeds its threshold, and an acknowledgement in the baseline lets it pass.
 	VerdictAcknowledged = "acknowledged"
 )
 
 // Options sets what a check tolerates.
 type Options struct {
-	Baseline   string // as it was named
-	BaselineAt string // where it lies, if not there
+	Baseline   string // name of the baseline, as the user gave it
+	BaselineAt string // where the baseline lies, if not under its name
 	Thresholds []Threshold
 	Floor      int64 // bytes
 	// Today is the day of the check, in UTC, in the same form as in acknowledgements.
@@ -211,7 +211,7 @@ func (r *Result) judge(paired bool) {
 	for i := range r.Experiments {
 		x := &r.Experiments[i]
 		failed = failed || x.Fails
-		if x.State == StateImproved { // the status was compared, even if nothing else was
+		if x.State == StateImproved { // the status was compared, even if no metric was
 			nothing = nil
 		}
 		for k := range x.Comparisons {
@@ -315,7 +315,7 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 		}
 	case t.exceeded(after, *c.Baseline, floor):
 		c.Verdict = VerdictImproved
-	case t.exceeded(*c.Baseline, after, floor): // within the bounds of both values the verdict is open
+	case t.exceeded(*c.Baseline, after, floor): // if the bounds of the two values overlap, the verdict is open
 		c.Verdict, c.Reason = VerdictUnchecked, &Reason{Why: NotExact, OfBaseline: after == *c.Current}
 	}
 	return c

@@ -25,7 +25,7 @@ func MatchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int
 		of := func(c *Content) *group {
 			k := key(c)
 			if k == "" {
-				return new(group) // the experiment matches nothing
+				return new(group) // no group matches the experiment
 			}
 			if groups[k] == nil {
 				groups[k], order = new(group), append(order, k)
@@ -119,7 +119,7 @@ func onlyPairs(base, now []int, same func(i, j int) bool) map[int]int {
 // Content is an experiment with the texts by which [MatchExperiments] matches it.
 type Content struct {
 	*schemas.BaselineExperiment
-	ContentKey, ParamsText string // empty = none
+	ContentKey, ParamsText string // keys by which experiments match; empty = none
 }
 
 // known returns the source of the experiment's figures, such as measured or predicted, and for predictions also the

@@ -10,12 +10,12 @@ import (
 // A Reason says why two values were not compared, or why an exceeded threshold does not count.
 type Reason struct {
 	Why        Why
-	OfBaseline bool    // whether the baseline lacks the value, and not the run
-	Source     string  // of that side, for [NotMeasured]
-	Table      string  // of that side, for [NotKept]: a file
-	P          float64 // of the rank test, for [NotSignificant]
-	Runs       [2]int  // of the run and of the baseline, for [NotSignificant]
-	Rules      [2]int  // versions, of the run and of the baseline, for [NotOneRules]; 0 = unknown
+	OfBaseline bool    // the baseline lacks the value; if false, the run does
+	Source     string  // source of the side that lacks the value, for [NotMeasured]
+	Table      string  // file that this side lacks, for [NotKept]
+	P          float64 // p-value of the rank test, for [NotSignificant]
+	Runs       [2]int  // numbers of runs, here and in the baseline, for [NotSignificant]
+	Rules      [2]int  // versions of the rules, here and in the baseline, for [NotOneRules]; 0 = unknown
 }
 
 // Why is the kind of a [Reason].
@@ -25,13 +25,13 @@ type Why string
 const (
 	NotMeasured   Why = "not measured"
 	NotBrokenDown Why = "not broken-down"
-	NotAPhase     Why = "no phase" // of that name
+	NotAPhase     Why = "no phase" // there is no phase of that name
 	NotKnown      Why = "not known"
-	NotKept       Why = "not kept" // the table that the value needs was taken away
+	NotKept       Why = "not kept" // somebody removed the table that the value needs
 	NotOneClock   Why = "other clocks"
-	NotOneRules   Why = "other rules" // made the categories
-	NotExact      Why = "not exact"   // within its bounds the value may be below or above the threshold
-	NotWellInBoth Why = "not well"    // no experiment ended well in both
+	NotOneRules   Why = "other rules" // different rules made the categories
+	NotExact      Why = "not exact"   // the value is only known within bounds, and the threshold lies between them
+	NotWellInBoth Why = "not well"    // the experiment ended well on neither side
 	NotInBoth     Why = "not there"
 	// NotSignificant: the times of several runs exceed the threshold, but a rank test finds no difference from the
 	// baseline's times.

@@ -15,7 +15,7 @@ func insignificant(base, now []float64) *Reason {
 	if 1/mathx.Choose(len(base)+len(now), len(base)) >= significant {
 		return nil
 	}
-	p := 1.0 // all values are equal
+	p := 1.0 // the p-value if all values are equal
 	if r, err := stats.MannWhitneyUTest(now, base, stats.LocationGreater); err == nil {
 		p = r.P
 	}

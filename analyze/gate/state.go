@@ -10,8 +10,8 @@ import (
 // The states of an experiment in a check. Field Fails of [Experiment] says whether the experiment fails the check.
 const (
 	StateOK            = "ok"
-	StateImproved      = "improved"       // better by more than a threshold allows it to be worse, or ends well again
-	StateRegressed     = "regressed"      // a metric exceeds its threshold; fails if that is not acknowledged
+	StateImproved      = "improved"       // better by more than a threshold allows a worse value, or ends well again
+	StateRegressed     = "regressed"      // a metric exceeds its threshold; fails unless that is acknowledged
 	StateNotComparable = "not comparable" // nothing could be compared; fails if something should have been compared
 	StateNewlyFailing  = "newly failing"  // the experiment ended well in the baseline and does not now; fails
 	StateNewlyOOM      = "newly OOM"      // the experiment ended well in the baseline and now runs out of memory; fails

@@ -20,7 +20,7 @@ const BreakdownBySchema = "dpsight.breakdown_by/1"
 
 // By says how a breakdown groups bytes into rows.
 type By struct {
-	Dimensions []Dimension // one, or two: the second within the first
+	Dimensions []Dimension // one dimension, or two: the second divides the first
 	// Depth is how many names of a module's path, or how many frames of a stack, distinguish rows; 0 = whole paths,
 	// three frames.
 	Depth int
@@ -29,7 +29,7 @@ type By struct {
 	Fold bool
 	// If FullStack is true, stacks include the frames of torch and C++, and whole stacks are shown if Depth is 0.
 	FullStack bool
-	Top       int // rows beyond the largest Top are merged: "12 others"; 0 = none are
+	Top       int // rows beyond the largest Top are merged: "12 others"; 0 = no row is merged
 }
 
 // Check returns an error for options of a breakdown that have no meaning together.
@@ -99,7 +99,7 @@ type DeviceBy struct {
 	UnknownBytes map[Dimension]int64 `json:"unknown_bytes"`
 	// ModuleBytes is null if no dimension is a property of modules.
 	ModuleBytes           *memory.ModuleBytes      `json:"module_bytes"`
-	SharedHookActivations *memory.SharedActivation `json:"shared_hook_activations"` // null if nothing is shared
+	SharedHookActivations *memory.SharedActivation `json:"shared_hook_activations"` // null if hooks share nothing
 	Conservation          memory.Conservation      `json:"conservation"`
 	Warnings              []string                 `json:"warnings"`
 	Remarks               []memory.Remark          `json:"-"`
@@ -112,7 +112,7 @@ type ByRow struct {
 	// Key is the value. Key is null if the value is unknown, and for merged rows. [schemas.SharedByModules] and
 	// [NotAnActivation] stand for blocks that certainly have no value.
 	Key    *string `json:"key"`
-	Source string  `json:"source,omitempty"` // the text of the line, in a row by line whose file is available
+	Source string  `json:"source,omitempty"` // text of the line, in a row by line whose file is available
 	Others int     `json:"others"`           // how many values this row merges; 0 = it has one value
 	// Modules is how many paths, cut to the depth, the row covers; 0 for a row that is not of modules.
 	Modules int   `json:"modules"`
@@ -124,7 +124,7 @@ type ByRow struct {
 	// Blocks is the number of live blocks with bytes in the row; for slack, the number of blocks larger than their
 	// request.
 	Blocks int64   `json:"blocks"`
-	Rows   []ByRow `json:"rows,omitempty"` // by the second dimension; their bytes sum to Bytes
+	Rows   []ByRow `json:"rows,omitempty"` // rows by the second dimension; their bytes sum to Bytes
 }
 
 // BreakdownBy divides each device's bytes at a moment by the dimensions of by. A run without allocator events gives
@@ -194,12 +194,12 @@ type tally struct {
 	by      By
 	keyers  []*Keyer
 	modules *memory.ModuleIndex // nil if no dimension needs modules
-	rows    *group              // by the first dimension, then by the second
-	columns *group              // by the second alone
+	rows    *group              // groups by the first dimension, each divided by the second
+	columns *group              // groups by the second dimension alone
 	unknown []int64
-	none    []int64 // bytes that certainly have no value: NotAnActivation, HeldByTraining
+	none    []int64 // bytes that certainly have no value, by reason: NotAnActivation, HeldByTraining
 	module  memory.ModuleBytes
-	unseen  int64 // bytes of the block that is being counted that the view which keeps it does not show
+	unseen  int64 // bytes of the present block that the view which keeps the block does not show
 }
 
 func newTally(in *schemas.Tables, p identity.Place, l *memory.Ledger, seq int64, by By) *tally {
@@ -220,7 +220,7 @@ func (t *tally) add(i int) {
 	a := t.l.Allocs[i]
 	category, evidence := t.l.Category(i, t.seq)
 	var m *schemas.Module
-	name := "" // of the module, as far as the depth goes
+	name := "" // name of the module, cut to the depth
 	if t.modules != nil {
 		var how *int64
 		m, how = t.modules.Module(t.l, i, t.seq, &t.module)

@@ -20,16 +20,16 @@ type Dimension string
 // The dimensions.
 const (
 	DimensionCategory Dimension = "category"
-	DimensionModule   Dimension = "module" // its path
-	DimensionClass    Dimension = "class"  // of the module
-	DimensionRole     Dimension = "role"   // of the module
-	DimensionPhase    Dimension = "phase"  // that the block was born in
-	DimensionStep     Dimension = "step"   // that the block was born in
-	DimensionOp       Dimension = "op"     // that keeps the block for backward, as autograd names it, where known
-	DimensionDType    Dimension = "dtype"  // of the tensors that were tagged in the block
-	DimensionSize     Dimension = "size"   // requested, in powers of two
-	DimensionStack    Dimension = "stack"  // that asked for the block, where recorded
-	DimensionLine     Dimension = "line"   // of the script, that asked for the block, where known
+	DimensionModule   Dimension = "module" // path of the module
+	DimensionClass    Dimension = "class"  // class of the module
+	DimensionRole     Dimension = "role"   // role of the module
+	DimensionPhase    Dimension = "phase"  // phase in which the block was born
+	DimensionStep     Dimension = "step"   // step in which the block was born
+	DimensionOp       Dimension = "op"     // operation that keeps the block for backward, by autograd's name, where known
+	DimensionDType    Dimension = "dtype"  // dtype of the tensors that were tagged in the block
+	DimensionSize     Dimension = "size"   // size of the request, in powers of two
+	DimensionStack    Dimension = "stack"  // stack that asked for the block, where recorded
+	DimensionLine     Dimension = "line"   // line of the script that asked for the block, where known
 	// DimensionName is the name of the tensor: of the parameter that it is or belongs to, or of the autograd node that
 	// holds it.
 	DimensionName Dimension = "name"
@@ -86,7 +86,7 @@ func (d Dimension) needsOwner() bool {
 // A dimensionKey is a block's value of one dimension. The zero key stands for an unknown value.
 type dimensionKey struct {
 	Text  string
-	place int64 // values are in this order, then by bytes
+	place int64 // values are sorted by it, then by bytes
 }
 
 // The values that stand for a step or a phase of blocks that have none.
@@ -113,7 +113,7 @@ func Unseen(a *schemas.Allocation) string {
 type Keyer struct {
 	Dimension
 	By     *By
-	Phases map[string]int64 // order of first occurrence, from 1
+	Phases map[string]int64 // phases by name, numbered from 1 in the order of their first occurrence
 	frames map[int64][]schemas.StackFrame
 	lines  map[int64]*schemas.Line
 	held   *memory.Holders

@@ -41,7 +41,7 @@ func HolderName(h *memory.Holder) string {
 		return HeldByCpp
 	}
 	path, _, saved := strings.Cut(h.Path, arrow+graph)
-	if saved { // it does not matter which node saved it
+	if saved { // it does not matter which node saved the tensor
 		path += arrow + graph
 	}
 	return FoldHolder(path)
@@ -60,13 +60,13 @@ func FrameOf(path string) string {
 // HolderRoot returns the name that a holder's path begins with: "global kept[*]", "local x of train()".
 func HolderRoot(path string) string {
 	root, _, _ := strings.Cut(path, arrow)
-	root, _, _ = strings.Cut(root, " (") // a generator, an exception or a weak reference behind the name
+	root, _, _ = strings.Cut(root, " (") // cuts off a generator, an exception or a weak reference behind the name
 	return root
 }
 
 const (
-	arrow = " → "     // between the parts of a path
-	graph = "grad_fn" // is the part at which a graph of autograd begins
+	arrow = " → "     // stands between the parts of a path
+	graph = "grad_fn" // is the part of a path at which a graph of autograd begins
 )
 
 // entry matches an index or a key in brackets, in a holder's path.

@@ -14,12 +14,12 @@ import (
 type Growth struct {
 	Trend
 	Unit Unit
-	Gaps bool // there are steps between them that were not recorded
+	Gaps bool // some steps between them were not recorded
 	// Spans are the events of each recorded step, or pass, in the series that grows.
 	Spans []memory.Span
 	// Step is the step that contains all passes; nil if no step contains them, or if the growth is by steps.
 	Step *int64
-	Line *schemas.Line // that each pass of a [LinePass] begins with
+	Line *schemas.Line // line with which each pass of a [LinePass] begins
 	// GivenBack is true if most of what the passes left behind was freed before the recording ended.
 	GivenBack bool
 	// Exhaustion is when the growth fills the device; nil if unknown, or if the growth is not steady.
@@ -42,16 +42,16 @@ const (
 
 // A Low is the lowest allocated in a step or a pass, and the first event after which the allocated was that low.
 type Low struct {
-	At    int64 // the step's number; of passes, their own from 0
+	At    int64 // number of the step, or of the pass, from 0
 	Event int64
 	Bytes int64
-	High  int64 // the highest that was allocated in it
+	High  int64 // highest allocated in the step
 }
 
 // An Exhaustion is the step, or pass, at which the device's memory is full if the growth continues. The exhaustion
 // lies between Earliest and Latest with the confidence of the slope's bounds.
 type Exhaustion struct {
-	LimitBytes           int64 // the part of the device's memory that the process can use
+	LimitBytes           int64 // bytes of the device that the process can use
 	At, Earliest, Latest int64
 }
 
@@ -78,7 +78,7 @@ type finder struct {
 	in        *schemas.Tables
 	p         identity.Place
 	l         *memory.Ledger
-	peak      int64 // the event
+	peak      int64 // event at which the allocated is highest
 	peakBytes int64
 }
 
@@ -178,7 +178,7 @@ func (f *finder) linePasses() series {
 		return s
 	}
 	all := begins[s.line.Line]
-	for i, seq := range all[:len(all)-1] { // no event follows the last pass, so what it leaves is unknown
+	for i, seq := range all[:len(all)-1] { // no event follows the last pass, so it is unknown what it leaves
 		s.spans = append(s.spans, span{int64(i), seq, all[i+1] - 1})
 	}
 	return s
@@ -260,7 +260,7 @@ func (f *finder) kept(g *Growth) bool {
 // lows returns the low of each span. The spans must be in order and must not overlap.
 func (f *finder) lows(spans []span) []Low {
 	out := make([]Low, 0, len(spans))
-	var allocated, since int64 // as it is since that event
+	var allocated, since int64 // bytes allocated, and the event since which they are
 	next := 0
 	// begin adds a low for each span that has begun before an event, with the bytes allocated at the span's beginning.
 	begin := func(before int64) {

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	least = 8 // lows: fewer tell nothing
+	least = 8 // least number of lows: fewer show nothing
 	// most is the largest number of lows that are compared. A longer series is divided into this many stretches, and
 	// the lowest of each is taken, since comparing all pairs would take too long.
 	most = 400
 	// alpha is the accepted probability that lows in random order are called rising, over all series of a run together.
 	alpha = 0.001
-	parts = 8 // the number of equal parts of a series that show whether the growth is spread over all of it
+	parts = 8 // number of equal parts of a series that show whether the growth is spread over all of it
 	// risingParts is how many of the rises from part to part must be at least a quarter of the average rise. The last
 	// rise must in any case be at least a quarter of the average rise, because otherwise the growth has ended.
 	risingParts = 5
@@ -31,7 +31,7 @@ const (
 // A Trend describes how a series of lows rises.
 type Trend struct {
 	First, Last Low
-	Lows        int // that it stands on
+	Lows        int // number of lows on which the trend is based
 	// Slope is the median slope over all pairs of lows (Theil and Sen), in bytes per step. The true slope lies
 	// between SlopeLow and SlopeHigh with a confidence of 95 %.
 	Slope, SlopeLow, SlopeHigh float64
@@ -149,7 +149,7 @@ func spread(lows []Low) bool {
 		return false
 	}
 	var bytes, steps [parts]float64
-	var lowest float64 // of the last part
+	var lowest float64 // lowest value of the last part
 	for k := range parts {
 		var b, s []float64
 		for _, l := range lows[len(lows)*k/parts : len(lows)*(k+1)/parts] {
@@ -214,11 +214,11 @@ func tied(lows []Low) (sum int) {
 // inOrder returns, of all orders of n lows, the share in which at most the given number of pairs are in the wrong
 // order.
 func inOrder(n, wrong int) (share float64) {
-	shares := []float64{1} // of the orders of k lows, by the number of such pairs
+	shares := []float64{1} // share of the orders of k lows, by the number of such pairs
 	for k := 2; k <= n; k++ {
 		next := make([]float64, len(shares)+k-1)
 		for i, s := range shares {
-			for j := range k { // the k-th low comes before j of the others
+			for j := range k { // the k-th low comes before j of the other lows
 				next[i+j] += s / float64(k)
 			}
 		}
@@ -231,8 +231,8 @@ func inOrder(n, wrong int) (share float64) {
 }
 
 const (
-	stepThousandths = 1 // of the peak, that a step adds
-	percentInAll    = 1 // of the peak, that all of them add
+	stepThousandths = 1 // least thousandths of the peak that a step adds
+	percentInAll    = 1 // least percentage of the peak that all steps add
 )
 
 // matters reports whether a trend is large enough, in relation to the peak, to be reported.

@@ -43,7 +43,7 @@ type Run struct {
 	// Tree is the resident memory of all processes of the run together, from the collector's samples; null if there are
 	// no samples.
 	Tree  *Curve    `json:"tree"`
-	Ranks []Process `json:"ranks"` // the processes that were recorded, by rank
+	Ranks []Process `json:"ranks"` // the recorded processes, by rank
 	// NotIngested is whether the run has no tables yet.
 	NotIngested bool `json:"-"`
 }
@@ -67,7 +67,7 @@ func (c *Curve) add(bytes int64) {
 type Process struct {
 	Rank     int32   `json:"rank"`
 	Resident Memory  `json:"resident"`
-	Pinned   *Memory `json:"pinned"` // page-locked by torch; null if it does not count that
+	Pinned   *Memory `json:"pinned"` // memory that torch page-locked; null if torch does not count it
 }
 
 // A Kind is a kind of memory on the host.
@@ -91,8 +91,8 @@ func (p *Process) Memories() iter.Seq2[Kind, *Memory] {
 // Memory is one kind of a process's memory, and the places where it grew.
 type Memory struct {
 	Curve
-	GrowthBytes int64   `json:"growth_bytes"` // from the first reading to the last
-	Phases      []Phase `json:"phases"`       // phases that changed it, the largest growth first
+	GrowthBytes int64   `json:"growth_bytes"` // growth from the first reading to the last
+	Phases      []Phase `json:"phases"`       // phases in which the memory changed, the largest growth first
 	// UnknownBytes is the growth between readings that do not lie in one phase.
 	UnknownBytes int64 `json:"unknown_bytes"`
 	// ExplainedPercent is the part of the growth with a known phase; null if nothing grew.
@@ -105,13 +105,13 @@ type Memory struct {
 type Phase struct {
 	Phase string `json:"phase"`
 	Bytes int64  `json:"bytes"`
-	Steps int64  `json:"steps"` // in which it changed there; 1 for all before the first
+	Steps int64  `json:"steps"` // number of steps in which the memory changed there; 1 for all time before the first step
 }
 
 // Trend is growth of host memory that continues to the end: memory grows in each quarter of the later half of the
 // steps.
 type Trend struct {
-	Steps        int64 `json:"steps"` // of the later half
+	Steps        int64 `json:"steps"` // number of steps in the later half
 	BytesPerStep int64 `json:"bytes_per_step"`
 }
 
@@ -190,7 +190,7 @@ func (w *walk) between(begin, end int64) *schemas.Phase {
 func memory(phases []schemas.Phase, readings []schemas.HostMark, bytes func(*schemas.HostMark) *int64) Memory {
 	m, along := Memory{Phases: []Phase{}}, walk{phases: phases}
 	grown, last := map[string]*Phase{}, map[string]int64{}
-	var steps []int64 // the memory at each step's first reading
+	var steps []int64 // memory at each step's first reading
 	var before *schemas.HostMark
 	step := int64(-1)
 	for i := range readings {

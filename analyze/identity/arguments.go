@@ -98,7 +98,7 @@ func TellingArguments(ids []Identity, group []int) []string {
 // Unlike are the experiments of one name and parameters whose commands differ.
 type Unlike struct {
 	Title     string
-	Arguments []string // arguments that not all experiments have, one entry for each experiment; "" = none
+	Arguments []string // the arguments that not all experiments have, one entry for each experiment; "" = none
 }
 
 // UnlikeArguments finds runs that have the same name and parameters but different commands, and so are different

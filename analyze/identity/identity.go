@@ -18,7 +18,7 @@ type Identity struct {
 	Status  string         `json:"status"`
 	Reason  string         `json:"reason,omitempty"` // why the status is not ok
 	Source  string         `json:"source"`           // measured, predicted or imported
-	Profile *string        `json:"profile"`          // of a predicted run
+	Profile *string        `json:"profile"`          // device profile of a predicted run
 	Params  map[string]any `json:"params"`
 	// Confidence is the level of confidence in the figures of a predicted run; see [confidence.Assess]. Confidence is
 	// empty for other runs.
@@ -41,7 +41,7 @@ type Identity struct {
 
 	Command []string `json:"-"` // see [CommandOf]
 	Origin  Origin   `json:"-"`
-	label   string   // see [Identity.Shown]
+	label   string   // label of the run: see [Identity.Shown]
 }
 
 func Of(in *schemas.Tables) Identity {
@@ -171,7 +171,7 @@ func Places(in *schemas.Tables) []Place {
 	}
 	last := Place{-1, -1}
 	for i := range in.Allocations {
-		if p := (Place{in.Allocations[i].Rank, in.Allocations[i].Device}); p != last { // rows of a device lie together
+		if p := (Place{in.Allocations[i].Rank, in.Allocations[i].Device}); p != last { // all rows of a device lie together
 			seen[p], last = true, p
 		}
 	}

@@ -17,10 +17,10 @@ type KeptOrigin struct {
 	Version  string        `json:"version,omitempty"`
 	Agent    string        `json:"agent,omitempty"`
 	Phantom  string        `json:"phantom,omitempty"`
-	MadeBy   string        `json:"made_by,omitempty"` // the version of the rules
+	MadeBy   string        `json:"made_by,omitempty"` // version of the rules that made the categories
 	Host     string        `json:"host,omitempty"`
 	Cards    []string      `json:"cards,omitempty"`
-	Memory   int64         `json:"memory,omitempty"` // of the first card, in bytes
+	Memory   int64         `json:"memory,omitempty"` // memory of the first GPU, in bytes
 	Facts    []KeptFact    `json:"facts,omitempty"`
 }
 

@@ -91,7 +91,7 @@ func Labels(ids []Identity, started []time.Time) []string {
 		labels[i] = ids[i].Title()
 	}
 	experimentsApart(ids, labels)
-	badged := make([]string, len(labels)) // the columns beside a label distinguish runs too
+	badged := make([]string, len(labels)) // the columns beside a label also distinguish runs
 	for i := range ids {
 		badged[i] = labels[i] + "\x00" + ids[i].kind() + "\x00" + ids[i].Status
 	}
@@ -121,7 +121,7 @@ func Labels(ids []Identity, started []time.Time) []string {
 // list. For example, it leaves out a physical batch size that equals the batch size in all runs.
 func TellingParams(ids []Identity, group []int) []string {
 	seen := map[uintptr]bool{}
-	var some []int // the first of those that share their parameters
+	var some []int // the first runs that share their parameters
 	for _, i := range group {
 		if at := paramsAt(&ids[i]); !seen[at] {
 			seen[at] = true

@@ -15,19 +15,19 @@ import (
 // parts are empty.
 type Origin struct {
 	Code *schemas.Code
-	Git  *schemas.Git // nil also for a built-in experiment, whose code is not in the repository it was started in
+	Git  *schemas.Git // nil also for a built-in experiment, whose code is not in the repository where it was started
 	// Complete reports whether the run ended well, so that Code lists all that the script imports.
 	Complete bool
 
 	source                         string
-	version, agent, phantom, rules string // of dpsight
+	version, agent, phantom, rules string // versions of dpsight and of its parts
 	host                           string
-	cards                          []string // UUIDs
-	memory                         int64    // of the first card, in bytes
-	facts                          []Fact   // facts of its environment: GPU, torch, …
+	cards                          []string // UUIDs of the GPUs
+	memory                         int64    // memory of the first GPU, in bytes
+	facts                          []Fact   // facts of the run's environment: GPU, torch, …
 
-	beside  string    // a digest of everything except the revision
-	modules []content // of the code, by name
+	beside  string    // a digest of all facts except the revision
+	modules []content // modules of the code, by name
 }
 
 // OriginOf returns a run's origin, from its manifest and its report.
@@ -66,12 +66,12 @@ type Part string
 
 // The parts of origins. In addition, each fact of a run's environment is a part with the fact's name, such as torch.
 const (
-	PartFile     Part = "file"     // a script or a module
-	PartRevision Part = "revision" // of the repository
-	PartDpsight  Part = "dpsight"  // its version
-	PartAgent    Part = "agent"    // of dpsight, the files that record
-	PartPhantom  Part = "phantom"  // of dpsight, the phantom GPU
-	PartRules    Part = "rules"    // of dpsight, by which ingest attributes blocks: their version
+	PartFile     Part = "file"     // a script or a module that differs
+	PartRevision Part = "revision" // the revision of the repository differs
+	PartDpsight  Part = "dpsight"  // the version of dpsight differs
+	PartAgent    Part = "agent"    // the files of dpsight that record differ
+	PartPhantom  Part = "phantom"  // the phantom GPU of dpsight differs
+	PartRules    Part = "rules"    // the versions of the rules by which ingest attributes blocks differ
 	PartHost     Part = "host"
 	PartMemory   Part = "GPU memory"
 )
@@ -80,7 +80,7 @@ const (
 // part.
 type Apart struct {
 	Part       Part
-	File       string // of [PartFile]
+	File       string // the file, for [PartFile]
 	This, That string
 }
 
@@ -220,7 +220,7 @@ func (o *Origin) files(p *Origin, whole bool) (out []Apart, known bool) {
 		}
 		switch {
 		case a.hash == b.hash && a.hash != "":
-		case order != 0: // one of them did not import the module
+		case order != 0: // one of the runs did not import the module
 			if one := cmp.Or(a.module, b.module); whole || one == schemas.MainModule {
 				out = append(out, Apart{PartFile, cmp.Or(a.files, b.files), a.hash, b.hash})
 			}
@@ -285,7 +285,7 @@ func TellingOrigins(ids []Identity, groups [][]int) []string {
 		}
 	}
 	for _, key := range keys {
-		values := map[string]string{} // by origin
+		values := map[string]string{} // values of a fact, by origin
 		value := func(i int) string {
 			o := &ids[i].Origin
 			of, ok := values[o.Key()]

@@ -40,7 +40,7 @@ func ParamsText(params map[string]any) string {
 // TextOf returns a parameter's value as text. A whole number has no decimal point, even if it came from JSON, which has
 // only one number type.
 func TextOf(v any) string {
-	const exact = 1 << 53 // whole numbers below it print the same as JSON does
+	const exact = 1 << 53 // whole numbers below it are printed as in JSON
 	switch v := v.(type) {
 	case string:
 		return v

@@ -7,8 +7,8 @@ import (
 
 // A ByRules lists the runs whose categories were made by the same version of the rules.
 type ByRules struct {
-	Rules int   // 0 = unknown
-	Runs  []int // their places
+	Rules int   // version of the rules; 0 = unknown
+	Runs  []int // indexes of the runs with these rules
 }
 
 // RulesApart groups runs by the rules that made their categories, the oldest version first. RulesApart returns nil if

@@ -25,14 +25,14 @@ type allocator struct {
 	in     *schemas.Tables
 	p      identity.Place
 	ledger *memory.Ledger
-	levels []memory.Level // of reserved; nil = not known
-	held   []memory.Level // of allocated, after each event that changes it; see heldAfter
-	clock  []int64        // of event i+1, never falling
-	end    int64          // of the events, or of the process if that is later: nothing happened in between
-	rises  []int64        // when reserved rose, by time
+	levels []memory.Level // levels of reserved; nil = not known
+	held   []memory.Level // levels of allocated, after each event that changes it; see heldAfter
+	clock  []int64        // times of events i+1, which never fall
+	end    int64          // time of the last event, or of the process's end if that is later
+	rises  []int64        // times at which reserved rose
 	falls  []int64
 	steps  []*schemas.Step
-	gaps   bool // not every step was recorded
+	gaps   bool // some steps were not recorded
 	edges  []edge
 }
 
@@ -47,7 +47,7 @@ func newAllocator(in *schemas.Tables, p identity.Place, l *memory.Ledger) *alloc
 			d.clock = slices.Clone(c.TimeNS)
 		}
 	}
-	for i := 1; i < len(d.clock); i++ { // each drain converts the CPU's counter again
+	for i := 1; i < len(d.clock); i++ { // each drain converts the CPU's counter again, so times may fall
 		d.clock[i] = max(d.clock[i], d.clock[i-1])
 	}
 	if n := len(d.clock); n > 0 {
@@ -139,7 +139,7 @@ func (d *allocator) heldAfter(seq int64) int64 {
 // settled reports whether no segment came or went near a time. If a segment came or went near that time, it is unknown
 // whether NVML counted it.
 func (d *allocator) settled(ns int64) bool {
-	within := func(times []int64, from, to int64) bool { // (from, to]
+	within := func(times []int64, from, to int64) bool { // the interval (from, to]
 		i := sort.Search(len(times), func(i int) bool { return times[i] > from })
 		return i < len(times) && times[i] <= to
 	}
@@ -151,7 +151,7 @@ type torchState struct {
 	reserved int64
 	how      string
 	settled  bool
-	seq      int64 // replayed only
+	seq      int64 // number of the event, of a replayed moment only
 	// For a state from torch's counters: the bytes allocated (nil = unknown), and the edge at which the counters were
 	// read (nil = the counters at the edges before and after agree).
 	allocated *int64
@@ -204,7 +204,7 @@ func (d *allocator) whereAt(ns int64) (step *int64, phase *string) {
 // reading is an NVML sample of a GPU together with the states of all allocators on that GPU.
 type reading struct {
 	sample *schemas.Sample
-	states []*torchState // nil for an unknown state
+	states []*torchState // nil for an unknown state of a rank
 	// settled is true if all states are known and no segment came or went near the sample. replayed is true if the
 	// states come from events.
 	settled, replayed bool

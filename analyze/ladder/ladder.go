@@ -45,7 +45,7 @@ type Run struct {
 type GPULadder struct {
 	GPU        *string  `json:"gpu"`
 	UUID       *string  `json:"uuid"`
-	Index      *int64   `json:"index"` // NVML's; null without samples
+	Index      *int64   `json:"index"` // NVML's index of the GPU; null without samples
 	TotalBytes *int64   `json:"total_bytes"`
 	Devices    []Device `json:"devices"`
 	Moments    []Moment `json:"moments"`
@@ -75,7 +75,7 @@ const (
 	// RecordedPeak is the highest device used that NVML saw while allocator events were recorded, if the device's peak
 	// lies outside that time.
 	RecordedPeak  = "recorded_peak"
-	AllocatorPeak = "allocator_peak" // the highest allocated of one rank's device
+	AllocatorPeak = "allocator_peak" // the highest allocated on one rank's device
 )
 
 // Moment is the ladder of a GPU at one moment. If all parts of a rung are known, they sum to the rung, to the byte.
@@ -86,9 +86,9 @@ const (
 // time between two samples.
 type Moment struct {
 	At     string  `json:"at"`
-	Device *string `json:"device"` // whose allocator peak this is; null at a peak of device used
+	Device *string `json:"device"` // device with this allocator peak; null at a peak of device used
 	Rank   *int32  `json:"rank"`
-	TimeNS *int64  `json:"time_ns"` // Unix; null where no clock says
+	TimeNS *int64  `json:"time_ns"` // Unix time; null if no clock shows it
 	// Event is the last event before the moment. Event is null in steps that were not recorded, and for a GPU with
 	// several devices.
 	Event *int64  `json:"event"`
@@ -101,9 +101,9 @@ type Moment struct {
 	// total = used + DriverReserveBytes + free.
 	MemoryAPI          *int64   `json:"memory_api"`
 	DriverReserveBytes *int64   `json:"driver_reserve_bytes"`
-	OtherProcesses     *int64   `json:"other_processes"` // how many
-	Rungs              []Rung   `json:"rungs"`           // each after the rung that contains it
-	Notes              []string `json:"notes"`           // report's words for Remarks
+	OtherProcesses     *int64   `json:"other_processes"` // number of other processes
+	Rungs              []Rung   `json:"rungs"`           // rungs, each after the rung that contains it
+	Notes              []string `json:"notes"`           // sentences that report makes of Remarks
 	Remarks            []Remark `json:"-"`
 }
 
@@ -113,9 +113,9 @@ const (
 	RungDeviceUsed     = "device_used"
 	RungOtherProcesses = "other_processes"
 	RungDriverReserve  = "driver_reserve"
-	RungDriver         = "driver" // in use by NVML's count, but charged to no process
+	RungDriver         = "driver" // memory in use by NVML's count, but charged to no process
 	RungContext        = "context"
-	RungModules        = "modules" // CUDA modules: code
+	RungModules        = "modules" // CUDA modules, which are code
 	RungNonTorch       = "non_torch"
 	RungReserved       = "reserved"
 	RungAllocated      = "allocated"
@@ -125,13 +125,13 @@ const (
 
 // The values of [Rung.How]: how the bytes of a rung are known.
 const (
-	HowSampled    = "sampled"    // NVML's answer at the moment
-	HowNearby     = "nearby"     // NVML's answer at a sample near the moment
-	HowReplayed   = "replayed"   // from the allocator's events
-	HowCounted    = "counted"    // torch's own counter
+	HowSampled    = "sampled"    // NVML's value at the moment
+	HowNearby     = "nearby"     // NVML's value at a sample near the moment
+	HowReplayed   = "replayed"   // value from the allocator's events
+	HowCounted    = "counted"    // value of torch's own counter
 	HowDifference = "difference" // the outer rung minus its other parts
-	HowSum        = "sum"        // of the rungs in it
-	HowUnknown    = "unknown"    // Bytes is null
+	HowSum        = "sum"        // sum of the rungs in it
+	HowUnknown    = "unknown"    // the bytes are unknown, so Bytes is null
 )
 
 // Rung is one part of a GPU's memory. In is the name of the rung that contains it, or null for the top rung. The parts
@@ -195,7 +195,7 @@ func With(in *schemas.Tables, ledgers *memory.Ledgers) (Run, error) {
 		}
 		if m := g.devicePeak(); m != nil {
 			l.Moments = append(l.Moments, *m)
-			if m.Rung(RungPendingFree) == nil { // only torch's counters describe that moment
+			if m.Rung(RungPendingFree) == nil { // only torch's counters describe the moment
 				if m := g.recordedPeak(); m != nil {
 					l.Moments = append(l.Moments, *m)
 				}
@@ -218,7 +218,7 @@ func With(in *schemas.Tables, ledgers *memory.Ledgers) (Run, error) {
 
 // gpu is a GPU with its NVML samples and the allocators whose devices lie on it.
 type gpu struct {
-	gpu     *schemas.GPU // nil = not known which
+	gpu     *schemas.GPU // nil = it is unknown which GPU
 	samples []*schemas.Sample
 	without Unsampled // why there are no samples
 	devices []*allocator

@@ -8,8 +8,8 @@ import (
 
 // At names a moment of a run. The zero At is the peak.
 type At struct {
-	Event *int64 // just after this event
-	OOM   *int64 // when the device's n-th request failed because memory was short, counted from 1
+	Event *int64 // the moment just after this event
+	OOM   *int64 // the moment of the device's n-th request that failed because memory was short, from 1
 	Step  *int64 // with Phase: the highest moment of that phase of that step
 	// if Step is nil: the phase's highest occurrence; "backward" means every phase of its family, see [PhaseFamily]
 	Phase string

@@ -11,7 +11,7 @@ import (
 type Untagged struct {
 	identity.Place
 	Step     int64
-	OnlyPeak bool // the moment is the peak, which no step with tags reached
+	OnlyPeak bool // the moment is the peak, and no step with tags reached its height
 	Likeness
 }
 
@@ -69,9 +69,9 @@ func bareStep(in *schemas.Tables, p identity.Place, step int64) *schemas.Step {
 // Likeness says from which step with tags the categories of a step without tags come.
 type Likeness struct {
 	From   LikenessFrom
-	Like   int64 // the step with tags that allocated alike, if there is one
-	Blocks int64 // of the step
-	Known  int64 // of Blocks; the others are known by lifetime and phase only
+	Like   int64 // the step with tags that made like allocations, if there is one
+	Blocks int64 // number of blocks of the step
+	Known  int64 // number of blocks whose categories come from Like; the others are known by lifetime and phase only
 }
 
 // LikenessFrom says what the categories of a step without tags are derived from.
@@ -79,12 +79,12 @@ type LikenessFrom int
 
 // With FromLifetimes, FromAnyAlike and FromNoneAlike, Like names no step.
 const (
-	FromLifetimes    LikenessFrom = iota // from lifetime and phase: nothing was matched
-	FromAnyAlike                         // from some step with tags that allocated alike: the report does not say which
-	FromNoneAlike                        // from lifetime and phase: no step with tags allocated alike
-	FromAlike                            // from Like, which made the same allocations
-	FromAlikeInSizes                     // from Like, which made the same allocations in other sizes
-	FromParts                            // from parts of Like and of steps around it
+	FromLifetimes    LikenessFrom = iota // categories come from lifetime and phase: nothing was matched
+	FromAnyAlike                         // categories come from some step with tags; the report does not tell which
+	FromNoneAlike                        // categories come from lifetime and phase: no step with tags allocated alike
+	FromAlike                            // categories come from Like, which made the same allocations
+	FromAlikeInSizes                     // categories come from Like, which made the same allocations in other sizes
+	FromParts                            // categories come from parts of Like and of steps around it
 )
 
 // likeness finds in ingest's report from where the categories of a step without tags come.
@@ -94,7 +94,7 @@ func likeness(in *schemas.Tables, p identity.Place, step int64) Likeness {
 		return Likeness{From: FromLifetimes}
 	}
 	i := slices.IndexFunc(v.BareSteps, func(b schemas.BareStep) bool { return b.Step == step })
-	if i < 0 { // an older recording, or a long one
+	if i < 0 { // the recording is an older one, or a long one
 		return Likeness{From: FromAnyAlike}
 	}
 	b := &v.BareSteps[i]

@@ -8,10 +8,10 @@ import (
 
 // ModuleBytes divides the allocated bytes by how each block's module is known.
 type ModuleBytes struct {
-	OwnerBytes int64 `json:"owner_bytes"` // by the module in the tag or rule that the block is counted under
-	NameBytes  int64 `json:"name_bytes"`  // by the parameter that its owner names
-	BirthBytes int64 `json:"birth_bytes"` // by the module that ran when it was allocated
-	NoneBytes  int64 `json:"none_bytes"`  // not known
+	OwnerBytes int64 `json:"owner_bytes"` // bytes by the module in the tag or rule under which the block is counted
+	NameBytes  int64 `json:"name_bytes"`  // bytes by the parameter that the block's owner names
+	BirthBytes int64 `json:"birth_bytes"` // bytes by the module that ran when the block was allocated
+	NoneBytes  int64 `json:"none_bytes"`  // bytes without a known module
 	// SharedBytes are the bytes that all modules share: see [IsSharedByModules].
 	SharedBytes int64 `json:"shared_bytes"`
 }
@@ -35,7 +35,7 @@ type ModuleIndex struct {
 	ByID map[int64]*schemas.Module
 	// byPath has nil for a path that modules of several classes have, as when two models each have a "main.0".
 	byPath map[string]*schemas.Module
-	root   *schemas.Module // the only root with parameters of its own
+	root   *schemas.Module // the only root that has parameters of its own
 }
 
 func NewModuleIndex(in *schemas.Tables, rank int32) *ModuleIndex {

@@ -46,7 +46,7 @@ type BreakdownRun struct {
 	Confidence       *string  `json:"confidence"`
 	PeakReservedBand []int64  `json:"peak_reserved_band"`
 	UnknownReads     *int64   `json:"unknown_reads"`
-	Warnings         []string `json:"warnings"` // report makes them of Remarks
+	Warnings         []string `json:"warnings"` // sentences that report makes of Remarks
 
 	Remarks []Remark `json:"-"`
 }
@@ -57,12 +57,12 @@ type DeviceBreakdown struct {
 	Rank                    int32           `json:"rank"`
 	At                      Moment          `json:"at"`
 	AllocatedBytes          int64           `json:"allocated_bytes"`     // sum of the categories' bytes
-	ReservedBytes           *int64          `json:"reserved_bytes"`      // at that moment; null = not known
-	PeakReservedBytes       *int64          `json:"peak_reserved_bytes"` // highest of the run; null = not known
+	ReservedBytes           *int64          `json:"reserved_bytes"`      // bytes reserved at that moment; null = not known
+	PeakReservedBytes       *int64          `json:"peak_reserved_bytes"` // highest reserved of the run; null = not known
 	TorchPeakAllocatedBytes *int64          `json:"torch_peak_allocated_bytes"`
-	Categories              []CategoryBytes `json:"categories"` // in the order of precedence; those with MaxBytes > 0
+	Categories              []CategoryBytes `json:"categories"` // categories with MaxBytes > 0, in the order of precedence
 	Conservation            Conservation    `json:"conservation"`
-	Warnings                []string        `json:"warnings"` // report makes them of Remarks
+	Warnings                []string        `json:"warnings"` // sentences that report makes of Remarks
 	Remarks                 []Remark        `json:"-"`
 	AtPeak                  bool            `json:"-"` // At is the peak
 }
@@ -90,18 +90,18 @@ type CategoryBytes struct {
 	SharedWith map[schemas.Category]int64 `json:"shared_with,omitempty"`
 	// Evidence divides Bytes by how it is known that they belong to the category.
 	Evidence
-	Blocks   int64 `json:"blocks"`    // counted in Bytes; for slack, blocks larger than their request
+	Blocks   int64 `json:"blocks"`    // number of blocks counted in Bytes; for slack, of blocks larger than their request
 	MaxBytes int64 `json:"max_bytes"` // the highest that Bytes was at any moment of the run
 }
 
 // Evidence divides bytes by how their categories are known. The parts of an Evidence sum to the bytes.
 type Evidence struct {
-	TaggedBytes int64 `json:"tagged_bytes"` // a tag proves the category
+	TaggedBytes int64 `json:"tagged_bytes"` // bytes whose category a tag proves
 	// LifetimeBytes are known by a rule on allocation and free. LifetimeBytes include slack, which follows from the
 	// blocks' sizes.
 	LifetimeBytes  int64 `json:"lifetime_bytes"`
-	StackBytes     int64 `json:"stack_bytes,omitempty"` // by a rule on the stack, in imported snapshots only
-	PhaseOnlyBytes int64 `json:"phase_only_bytes"`      // only the phase of birth is known
+	StackBytes     int64 `json:"stack_bytes,omitempty"` // bytes by a rule on the stack, in imported snapshots only
+	PhaseOnlyBytes int64 `json:"phase_only_bytes"`      // bytes of which only the phase of birth is known
 }
 
 // Add counts bytes that are known by e.
@@ -222,7 +222,7 @@ func withoutEvents(in *schemas.Tables) error {
 	case unsaid(in):
 		return errors.New("a process did not live to say what it had allocated")
 	}
-	for i := range in.Report.Devices { // some processes used devices, and what they did is unknown
+	for i := range in.Report.Devices { // some processes used devices, and it is unknown what they did there
 		if d := &in.Report.Devices[i]; d.Verdict == schemas.Lossy && d.Events > 0 {
 			return errors.New("none that could be counted: " + d.Reason)
 		}
@@ -281,7 +281,7 @@ func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, e
 			continue
 		}
 		m, err := FindMoment(in, p, at)
-		if err != nil { // another rank has the moment: this rank did not take that step
+		if err != nil { // another rank has the moment: this rank did not make that step
 			run.Remarks = append(run.Remarks, Remark{Kind: RemarkNoMoment, Err: err})
 			continue
 		}
@@ -354,7 +354,7 @@ func (l *Ledger) Count(parts []CategoryBytes, i int, seq int64) {
 	}
 	// Only tags prove that a category holds a block, since rules on lifetime and phase only apply to blocks without a
 	// tag.
-	holders := make([]int, 0, 8) // by place, each once
+	holders := make([]int, 0, 8) // holders by the index of their category, each once
 	for k := l.lives.OwnersFrom[i]; k < l.lives.OwnersFrom[i+1]; k++ {
 		if p := int(l.lives.Place[k]); l.evidence(k) == schemas.Tagged && l.lives.HoldsAt(k, seq) &&
 			!slices.Contains(holders, p) {

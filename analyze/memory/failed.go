@@ -17,22 +17,22 @@ type FailedRequest struct {
 	Fatal  bool   `json:"fatal"` // the run died of the failed request; otherwise the run went on
 	// EndUnknown is true if it is unknown whether the process continued.
 	EndUnknown bool `json:"end_unknown,omitempty"`
-	Absorbed   bool `json:"absorbed"` // torch itself recovered and took less; if false, the script had to
+	Absorbed   bool `json:"absorbed"` // torch itself recovered and took less; if false, the script had to recover
 	// more than 1 only for requests at one place that torch recovered from; the largest of them is shown
 	Requests       int     `json:"requests"`
 	RequestedBytes int64   `json:"requested_bytes"`
-	Module         *string `json:"module"` // null outside of modules
+	Module         *string `json:"module"` // module that asked; null outside of modules
 	// At is the moment of the failure. If its event is 0, the events around the failure are not in the journal, and the
 	// other fields about memory are not known.
 	At             Moment `json:"at"`
 	AllocatedBytes *int64 `json:"allocated_bytes"`
-	CachedBytes    *int64 `json:"cached_bytes"` // and free
-	Sentence       string `json:"sentence"`     // report's
+	CachedBytes    *int64 `json:"cached_bytes"` // bytes that torch's cache held free
+	Sentence       string `json:"sentence"`     // the sentence about the request, which report makes
 
 	OOM   *schemas.OOM `json:"-"`
-	Index int          `json:"-"` // in the report
-	Nth   int64        `json:"-"` // of its device, from 1: what --at counts
-	Whole bool         `json:"-"` // the limit is all of the device
+	Index int          `json:"-"` // index of the request in the report
+	Nth   int64        `json:"-"` // number of the request on its device, from 1: the number after --at
+	Whole bool         `json:"-"` // the limit is all memory of the device
 	// ReservedBytes are the bytes that torch had reserved at the moment of the failure; nil if not known.
 	ReservedBytes *int64 `json:"-"`
 	// Breakdown is the breakdown of the failure's moment, or nil if the journal does not have the events around it.
@@ -172,7 +172,7 @@ func (r *FailedRequest) Holders() []CategoryBytes {
 // ShortOf returns how many bytes fewer would have had to be allocated or cached for the request to succeed. The limit
 // is one that the process has set, or what other processes and the CUDA context leave of the device.
 func (r *FailedRequest) ShortOf() int64 {
-	if r.OOM.LimitBytes == 0 { // then the cause is unknown
+	if r.OOM.LimitBytes == 0 { // without a limit the cause is unknown
 		return 0
 	}
 	return r.OOM.RequestedBytes - min(r.OOM.LimitBytes-r.Layout.Reserved, r.OOM.DeviceFreeBytes)
@@ -207,7 +207,7 @@ func Nth(in *schemas.Tables, i int) (n int64) {
 func failureMoment(in *schemas.Tables, p identity.Place, i int) Moment {
 	o := &in.Report.OOMs[i]
 	m := MomentOf(in, p, o.Seq)
-	if o.Phase != "" { // by the mark, which is set before the request's last event
+	if o.Phase != "" { // the phase comes from the mark, which is set before the request's last event
 		m.Step, m.Phase = nil, new(o.Phase)
 		if o.Step >= 0 {
 			m.Step = new(o.Step)
@@ -234,7 +234,7 @@ const leastWhole = 97
 // WholeDevice returns false if no device's memory is known.
 func WholeDevice(in *schemas.Tables, limit int64) bool {
 	return slices.ContainsFunc(in.Manifest.GPUs, func(g schemas.GPU) bool {
-		if in.Manifest.Source == schemas.Predicted { // torch's own figure
+		if in.Manifest.Source == schemas.Predicted { // a predicted run has only torch's own figure
 			return limit == g.TotalBytes
 		}
 		return g.TotalBytes > 0 && limit <= g.TotalBytes && AtLeast(limit, g.TotalBytes, leastWhole)

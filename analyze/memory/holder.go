@@ -8,7 +8,7 @@ import (
 // A Holder says what keeps a block: a variable, a graph or another object, as the agent found it.
 type Holder struct {
 	Kind schemas.HolderKind `json:"kind"`
-	Path string             `json:"path"` // "global kept[17]"; empty = only C++ keeps it
+	Path string             `json:"path"` // path such as "global kept[17]"; empty = only C++ keeps the block
 	// ViewBytes is how many of StorageBytes the kept tensors show. ViewBytes equals StorageBytes if the tensors show
 	// all of them.
 	ViewBytes    int64 `json:"view_bytes"`
@@ -23,7 +23,7 @@ func rounded(bytes int64) int64 { return (bytes + 511) / 512 }
 
 // Holders has the holders of the blocks of one device.
 type Holders struct {
-	by map[int64][]*schemas.Holder // by block, in the order in which they were found
+	by map[int64][]*schemas.Holder // holders by block, in the order in which they were found
 }
 
 // NewHolders collects the holders of a device's blocks from the table of holders.

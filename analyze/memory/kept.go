@@ -65,13 +65,13 @@ func HighestWithout(changes []Change, voids []Void, spans []Span) (highest int64
 			highest = max(highest, allocated+saved)
 		}
 	}
-	advance := func(seq int64) { // to just after event seq
+	advance := func(seq int64) { // advances to just after event seq
 		for next < len(edges) && edges[next].seq <= seq {
 			now := edges[next].seq
 			for ; next < len(edges) && edges[next].seq == now; next++ {
 				saved += edges[next].bytes
 			}
-			if now < seq { // a gradient was written when no block changed
+			if now < seq { // the gradient was written at a moment when no block changed
 				see(now)
 			}
 		}

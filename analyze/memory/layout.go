@@ -12,10 +12,10 @@ import (
 // and empty segments.
 type Layout struct {
 	Reserved, allocated int64
-	pending             int64 // freed by the program, still in use by a stream
-	Idle                int64 // in segments that no block lies in
-	Gaps                int64 // between blocks
-	Largest             int64 // free piece
+	pending             int64 // bytes that the program has freed and a stream still uses
+	Idle                int64 // bytes in segments without any block
+	Gaps                int64 // bytes between blocks
+	Largest             int64 // bytes of the largest free piece
 }
 
 // Free returns how many bytes are cached and could be handed out as blocks.
@@ -92,7 +92,7 @@ func segmentsAt(in *schemas.Tables, p identity.Place, seq int64) []extent {
 			mapped = append(mapped, s)
 		case schemas.ActionSegmentUnmap:
 			mapped = subtract(mapped, s)
-		case schemas.ActionGap: // a gap has only the sum of what was reserved meanwhile
+		case schemas.ActionGap: // a gap tells only how reserved changed meanwhile
 			fixed, mapped = segmentsListed(in, p, e.Seq)
 		}
 	}

@@ -25,7 +25,7 @@ type Ledger struct {
 	// Allocs and Owners are rows of the tables, if these were loaded. A ledger that only sums bytes has lives and no
 	// rows.
 	Allocs []*schemas.Allocation
-	Owners [][]*schemas.Owner // by index into allocs
+	Owners [][]*schemas.Owner // owners of each block, by index into Allocs
 	lives  *schemas.Lives     // the owners of a block in the order in which they count
 	sorted []Change           // the result of Changes, once computed
 }
@@ -79,7 +79,7 @@ func NewLedger(in *schemas.Tables, p identity.Place) *Ledger {
 		}
 	}
 	l.Owners = make([][]*schemas.Owner, len(l.Allocs))
-	first := make([]*schemas.Owner, len(l.Allocs)) // nearly all blocks have one owner: these lie in one piece
+	first := make([]*schemas.Owner, len(l.Allocs)) // nearly all blocks have one owner: room for these is made once
 	for i := range in.Owners {
 		o := &in.Owners[i]
 		if o.Rank != p.Rank || o.Device != p.Device {
@@ -238,7 +238,7 @@ func (l *Ledger) Changes() []Change {
 	last, n := uint32(0), 0
 	l.eachChange(func(c Change) { last, n = max(last, c.seq), n+1 })
 	out := make([]Change, n)
-	if int64(last) > 64*int64(n)+1<<20 { // no run has so few blocks for its events; a damaged table may
+	if int64(last) > 64*int64(n)+1<<20 { // no run has so few blocks for its events, but a damaged table may claim it
 		n = 0
 		l.eachChange(func(c Change) { out[n], n = c, n+1 })
 		slices.SortFunc(out, func(a, b Change) int { return cmp.Compare(a.seq, b.seq) })
@@ -264,7 +264,7 @@ func (l *Ledger) eachChange(add func(Change)) {
 	}
 	var turns []int64
 	for i, from := range l.lives.AllocSeq {
-		end := l.lives.FreeSeq[i] // 0 = never
+		end := l.lives.FreeSeq[i] // 0 = the block was never freed
 		requested, slack := l.Bytes(i)
 		turns = l.Turns(i, int64(end), turns)
 		held := -1

@@ -14,7 +14,7 @@ import (
 // A ResolvedMoment is the moment on one device that an [At] names.
 type ResolvedMoment struct {
 	At        Moment
-	Allocated int64          // by the allocator's replay; -1 if no table has it
+	Allocated int64          // bytes allocated by replay; -1 if no table has them
 	Failed    *FailedRequest // the failed request that the At names; nil if it names none
 }
 

@@ -10,7 +10,7 @@ import (
 // Rows of such phases have zeros and no event to count from. Rows of phases before the first event look the same, but
 // their bytes are known: nothing was allocated.
 func PhasesWithBytes(in *schemas.Tables) func(*schemas.Phase) bool {
-	if in.Manifest.FiguresOnly() { // no event to count from; unknown values are null already
+	if in.Manifest.FiguresOnly() { // the run has no events; unknown values are null already
 		return func(f *schemas.Phase) bool {
 			return f.AllocatedBegin != nil || f.AllocatedEnd != nil || f.PeakBytes != nil
 		}
@@ -25,7 +25,7 @@ func PhasesWithBytes(in *schemas.Tables) func(*schemas.Phase) bool {
 			without[key{identity.Place{Rank: s.Rank, Device: s.Device}, s.Step}] = true
 		}
 	}
-	first := map[identity.Place]int64{} // mark at which the first phase with an event begins
+	first := map[identity.Place]int64{} // mark at which the first phase with an event begins, by device
 	for i := range in.Phases {
 		f := &in.Phases[i]
 		p := identity.Place{Rank: f.Rank, Device: f.Device}

@@ -19,12 +19,12 @@ type Remark struct {
 type RemarkKind string
 
 const (
-	RemarkGone       RemarkKind = "gone"        // Text: a table that was taken away
-	RemarkOfIngest   RemarkKind = "ingest"      // Text: what ingest warned of
-	RemarkDied       RemarkKind = "died"        // Failed: the run died of this request, and its peak came before
-	RemarkNoMoment   RemarkKind = "no moment"   // Err: a device does not have the moment, and another does
+	RemarkGone       RemarkKind = "gone"        // Text: a table that somebody removed
+	RemarkOfIngest   RemarkKind = "ingest"      // Text: a warning of ingest
+	RemarkDied       RemarkKind = "died"        // Failed: the run died of this request, and its peak came earlier
+	RemarkNoMoment   RemarkKind = "no moment"   // Err: a device does not have the moment, and another device does
 	RemarkFailedHere RemarkKind = "failed here" // Device, Failed: the moment is the failed request's
 	RemarkLossy      RemarkKind = "lossy"       // Device, Conservation: events are missing or disagree
 	RemarkSumDiffers RemarkKind = "sum differs" // Device, Conservation: the categories' sum is not replay's figure
-	RemarkUntagged   RemarkKind = "untagged"    // Untagged: the moment lies in a step without tags
+	RemarkUntagged   RemarkKind = "untagged"    // Untagged: the moment is in a step without tags
 )

@@ -19,7 +19,7 @@ const AccuracySchema = "dpsight.accuracy/1"
 // AccuracyDocument is what "dpsight accuracy --format json" prints: predictions compared with measurements.
 type AccuracyDocument struct {
 	Schema      string                    `json:"schema"`
-	Predictions string                    `json:"predictions"` // as they were named
+	Predictions string                    `json:"predictions"` // name of the predictions, as the user gave it
 	Experiments []AccuracyExperiment      `json:"experiments"`
 	Allocated   confidence.AccuracyErrors `json:"allocated"`
 	Reserved    confidence.AccuracyErrors `json:"reserved"`
@@ -31,16 +31,16 @@ type AccuracyDocument struct {
 	// measurement.
 	Unpredicted []string      `json:"unpredicted"`
 	Unmeasured  []string      `json:"unmeasured"`
-	Warnings    []string      `json:"warnings"` // report makes them of Unlike and Passed
+	Warnings    []string      `json:"warnings"` // sentences that report makes of Unlike and Passed
 	Unlike      []Unlike      `json:"-"`
 	Passed      []gate.Passed `json:"-"`
 }
 
 // Unlike is a condition in which the prediction of an experiment differs from its measurement.
 type Unlike struct {
-	What                string // [UnlikeGPU] or [UnlikeTorch]
+	What                string // what differs: [UnlikeGPU] or [UnlikeTorch]
 	Predicted, Measured string
-	Label               string // of the experiment
+	Label               string // label of the experiment
 }
 
 // The values of [Unlike.What].
@@ -53,17 +53,17 @@ const (
 type AccuracyExperiment struct {
 	Key        *string        `json:"key"`
 	Name       string         `json:"name"`
-	Label      string         `json:"-"` // the name, made unique among the experiments of that name
+	Label      string         `json:"-"` // the name, made unique if several experiments have it
 	Params     map[string]any `json:"params"`
-	Device     *string        `json:"gpu"` // that it was measured on
+	Device     *string        `json:"gpu"` // GPU on which the experiment was measured
 	Torch      *string        `json:"torch"`
-	Runs       int            `json:"runs"`                 // that were measured and ended well
-	Confidence string         `json:"confidence,omitempty"` // of the prediction
+	Runs       int            `json:"runs"`                 // number of measured runs that ended well
+	Confidence string         `json:"confidence,omitempty"` // level of confidence of the prediction
 	// Doubts are the kinds of doubt about the prediction, as in [schemas.Doubts].
 	Doubts      []string   `json:"doubts,omitempty"`
 	Allocated   Prediction `json:"peak_bytes"`
 	Reserved    Prediction `json:"peak_reserved_bytes"`
-	Allocations Prediction `json:"allocations"` // how many, in the recorded steps
+	Allocations Prediction `json:"allocations"` // number of blocks allocated in the recorded steps
 	// Moved is how many bytes of the prediction are in the wrong category or wrong in size. Moved is the larger of two
 	// sums over categories: the bytes that the prediction has too many, and the bytes that it has too few. Moved is
 	// null if either peak is not broken down, or if different rules made their categories.
@@ -78,7 +78,7 @@ type AccuracyExperiment struct {
 type Prediction struct {
 	Measured  *int64   `json:"measured"`
 	Predicted *int64   `json:"predicted"`
-	Error     *float64 `json:"error"` // of the measured: -0.01 is a prediction one percent too low
+	Error     *float64 `json:"error"` // difference over the measured value: -0.01 is a prediction one percent too low
 	// MeasuredHigh and PredictedHigh are the upper bounds of a bounded figure, which has no error. MeasuredHigh and
 	// PredictedHigh are null for a figure that is not bounded.
 	MeasuredHigh  *int64 `json:"measured_high,omitempty"`
@@ -88,9 +88,9 @@ type Prediction struct {
 // AccuracyFitting is how often prediction and measurement agree on whether an experiment fits into the memory. An
 // experiment is not counted if some of its runs ended well and others ran out of memory.
 type AccuracyFitting struct {
-	Of          int `json:"of"` // experiments for which both state whether it fits
+	Of          int `json:"of"` // number of experiments for which both sides state whether it fits
 	Agree       int `json:"agree"`
-	OutOfMemory int `json:"out_of_memory"` // of these, experiments that do not fit by either
+	OutOfMemory int `json:"out_of_memory"` // number of these experiments that fit on neither side
 	// Overrun lists experiments that were predicted to fit and ran out of memory. Refused lists experiments that were
 	// predicted to run out of memory and ended well.
 	Overrun []string `json:"overrun"`

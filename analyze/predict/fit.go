@@ -30,16 +30,16 @@ type Vary struct {
 
 // FitSearch has the probes of a search for one method on one device.
 type FitSearch struct {
-	Method      string // or the script's name
+	Method      string // the method, or else the script's name
 	Profile     string
 	GPU         string
 	MemoryBytes int64
-	MarginBytes int64 // that a value should leave of MemoryBytes; 0 = no margin was requested
+	MarginBytes int64 // bytes of MemoryBytes that should stay free; 0 = no margin was requested
 	// Only lists the allowed values in ascending order if the options do not allow the whole range. Barred says why
 	// other values are not allowed.
 	Only    []int64
 	Barred  string
-	Top     bool // the options allow no value above the highest
+	Top     bool // the options allow no value above the range's highest
 	Runs    []FitRun
 	Stopped string // why the search ended early; empty if it did not
 }
@@ -47,7 +47,7 @@ type FitSearch struct {
 // FitRun is one probe of a search.
 type FitRun struct {
 	Value int64
-	Kept  bool // it was in the store before
+	Kept  bool // the store had the prediction before
 	Run   PredictionRun
 }
 
@@ -66,7 +66,7 @@ func NewFitRun(in schemas.Tables) FitRun {
 
 // The outcomes of a search.
 const (
-	FitSome  = "some"       // the next value does not fit
+	FitSome  = "some"       // a value fits, and the next does not
 	FitAll   = "all"        // the highest value of the range fits; Odd lists lower values that do not fit
 	FitNone  = "none"       // not even the lowest value fits
 	FitUnset = "unfinished" // the search was stopped: Largest is the result so far
@@ -77,7 +77,7 @@ type FitCell struct {
 	Method      string `json:"method"`
 	Profile     string `json:"profile"`
 	GPU         string `json:"gpu"`
-	MemoryBytes int64  `json:"memory_bytes"` // that a process can take
+	MemoryBytes int64  `json:"memory_bytes"` // bytes that a process can take
 	// Only lists the values of the range that the experiment's options allow, if they do not allow all, for example
 	// only the divisors of a batch. The search tried no other values. Barred says why the first other value is not
 	// allowed.
@@ -92,7 +92,7 @@ type FitCell struct {
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	SpareBytes        *int64 `json:"spare_bytes"` // that it leaves of MemoryBytes
+	SpareBytes        *int64 `json:"spare_bytes"` // bytes of MemoryBytes that the largest value leaves free
 	// Margin is the result that also leaves a margin free for the error of a prediction; null if no margin was
 	// requested.
 	Margin *FitMargin `json:"margin"`
@@ -104,12 +104,12 @@ type FitCell struct {
 	// Confidence is the lowest confidence among the runs that decide the result, with its reasons.
 	Confidence *schemas.Confidence `json:"confidence"`
 	Stopped    string              `json:"stopped,omitempty"`
-	Probes     []FitProbe          `json:"probes"` // by value
+	Probes     []FitProbe          `json:"probes"` // the tried values, in order
 }
 
 // FitMargin is the largest value that leaves a margin.
 type FitMargin struct {
-	Bytes int64 `json:"bytes"` // that are to stay free
+	Bytes int64 `json:"bytes"` // bytes that are to stay free
 	// Largest is the highest tried value that leaves the margin, null if none does. The fields after Largest are the
 	// figures at the value Largest.
 	Largest           *int64 `json:"largest"`
@@ -122,8 +122,8 @@ type FitMargin struct {
 // So an untried value between two tried values may behave otherwise than both tried values.
 type Oddity struct {
 	Value, Below int64  // Value is the larger
-	Figure       string // "allocated" or "reserved", which falls; empty if Value fits though Below does not
-	Bytes, Was   int64  // of Figure, at Value and at Below
+	Figure       string // figure that falls, "allocated" or "reserved"; empty if Value fits though Below does not
+	Bytes, Was   int64  // bytes of Figure, at Value and at Below
 }
 
 // FitProbe is one predicted run of a search. The peaks of a probe that does not fit cover only the time until it
@@ -131,7 +131,7 @@ type Oddity struct {
 type FitProbe struct {
 	Value  int64  `json:"value"`
 	RunID  string `json:"run_id"`
-	Kept   bool   `json:"kept"` // it was made before and taken from the store
+	Kept   bool   `json:"kept"` // the prediction was made before and taken from the store
 	Status string `json:"status"`
 	Fits   *bool  `json:"fits"`
 	// CaughtOOMs counts the failed requests that the script caught. A run with such requests does not fit if the device
@@ -143,7 +143,7 @@ type FitProbe struct {
 	Because           Because `json:"-"`
 	PeakBytes         *int64  `json:"peak_bytes"`
 	PeakReservedBytes *int64  `json:"peak_reserved_bytes"`
-	SpareBytes        *int64  `json:"spare_bytes"` // null of one that does not fit
+	SpareBytes        *int64  `json:"spare_bytes"` // bytes that stay free; null for a value that does not fit
 }
 
 // Fit returns the document with the result of each search.

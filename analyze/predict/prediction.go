@@ -47,7 +47,7 @@ type PredictionRun struct {
 	Fits       *bool   `json:"fits"`
 	Why        string  `json:"why,omitempty"`
 	Because    Because `json:"-"`
-	CaughtOOMs int     `json:"caught_ooms"` // requests that failed, that the script caught
+	CaughtOOMs int     `json:"caught_ooms"` // number of failed requests that the script caught
 	// AbsorbedOOMs counts the failed requests that torch itself recovered from. The script did not notice them.
 	AbsorbedOOMs      int    `json:"absorbed_ooms"`
 	PeakBytes         *int64 `json:"peak_bytes"`
@@ -68,15 +68,15 @@ type PredictionRun struct {
 	Device         *string                `json:"device"`
 	At             *memory.Moment         `json:"at"`
 	Module         *string                `json:"module"`
-	AllocatedBytes *int64                 `json:"allocated_bytes"` // then; the sum of Categories
+	AllocatedBytes *int64                 `json:"allocated_bytes"` // bytes allocated at that moment; the sum of Categories
 	Categories     []memory.CategoryBytes `json:"categories"`
 	// Others has the breakdowns of the run's other devices, each at that device's peak. Others is absent if the run has
 	// one device, and for a run that ran out of memory.
 	Others  []OtherDevice `json:"others,omitempty"`
-	Failure *schemas.OOM  `json:"failure"` // the request that ended the run
+	Failure *schemas.OOM  `json:"failure"` // the failed request that ended the run
 	// Confidence is how sure the peak allocated is, with every reason; see [confidence.Assess].
 	Confidence   *schemas.Confidence `json:"confidence"`
-	Complete     bool                `json:"told"` // all processes reported what they had read before they ended
+	Complete     bool                `json:"told"` // all processes reported before their end what they had read
 	UnknownReads []schemas.Counted   `json:"unknown_reads"`
 	// AssumedAt lists the places in the script where unknown values were assumed to be finite.
 	AssumedAt []schemas.Counted `json:"assumed_at"`
@@ -88,7 +88,7 @@ type PredictionRun struct {
 	Band        *schemas.PlacementBand `json:"band"`
 	// Ended says after which step the prediction ended the script, and why; absent if the script ended by itself.
 	Ended    *schemas.Ended `json:"ended,omitempty"`
-	Warnings []string       `json:"warnings"` // report fills them in, from Remarks and Survived
+	Warnings []string       `json:"warnings"` // sentences that report makes of Remarks and Survived
 
 	Remarks []analyze.Remark `json:"-"`
 	// OfDeviceBytes is Failure's limit if the limit is the whole device; 0 otherwise.
@@ -101,8 +101,8 @@ type PredictionRun struct {
 type Because struct {
 	Cause          Cause
 	Status, Reason string // for [CauseEnded], [CauseSoFar] and [CauseSteps]
-	Caught         int    // requests, for [CauseCaught]
-	Unheard        int    // processes that left no journal, for [CauseNothing]
+	Caught         int    // number of failed requests, for [CauseCaught]
+	Unheard        int    // number of processes that left no journal, for [CauseNothing]
 }
 
 // Cause is a kind of reason.
@@ -110,20 +110,20 @@ type Cause string
 
 const (
 	CauseEnded   Cause = "ended"   // the script ended early, but not because memory was short
-	CauseSoFar   Cause = "so far"  // its time limit ended it, after it had trained or evaluated
-	CauseSteps   Cause = "steps"   // the prediction ended it after a number of steps
-	CauseCaught  Cause = "caught"  // the script caught requests that failed, and went on
-	CauseUnsaid  Cause = "unsaid"  // a process died before it reported what it took
-	CauseNothing Cause = "nothing" // was taken of a device
+	CauseSoFar   Cause = "so far"  // its time limit ended the run, after it had trained or evaluated
+	CauseSteps   Cause = "steps"   // the prediction ended the run after a number of steps
+	CauseCaught  Cause = "caught"  // the script caught failed requests and went on
+	CauseUnsaid  Cause = "unsaid"  // a process died before it reported what it had read
+	CauseNothing Cause = "nothing" // the script took no memory of a device
 )
 
 // OtherDevice is the breakdown, at its peak, of a device that is not the run's fullest.
 type OtherDevice struct {
 	Device         string                 `json:"device"`
 	At             memory.Moment          `json:"at"`
-	Module         *string                `json:"module"` // that asked then
+	Module         *string                `json:"module"` // module that made the failed request
 	AllocatedBytes int64                  `json:"allocated_bytes"`
-	Categories     []memory.CategoryBytes `json:"categories"` // the largest first
+	Categories     []memory.CategoryBytes `json:"categories"` // categories at the failed request, the largest first
 }
 
 // RankPeaks has the highest allocated and reserved of one rank on one device.
@@ -154,7 +154,7 @@ func ranks(in *schemas.Tables, memory *int64) []RankPeaks {
 		if memory != nil && r.PeakReservedBytes != nil {
 			r.SpareBytes = new(*memory - *r.PeakReservedBytes)
 			switch u, known := confidence.SharedAs(in.Manifest, in.Report, v.Device); {
-			case !known: // it may be any of them
+			case !known: // the device may be any of the GPUs
 				r.SpareBytes = new(analyze.SpareWith(*r.SpareBytes, *memory, in.Manifest.Phantom.Devices))
 			case u != nil:
 				r.SpareBytes = new(min(*r.SpareBytes, *memory-u.TakenBytes))
@@ -208,7 +208,7 @@ func Predict(in schemas.Tables) PredictionRun {
 			return r.Kind == analyze.RemarkNoBlocks
 		})
 	}
-	if p.Fits == nil || !*p.Fits { // the run would have needed more, or its need is unknown
+	if p.Fits == nil || !*p.Fits { // the run would have needed more memory, or its need is unknown
 		p.SpareBytes = nil
 		for i := range p.Ranks {
 			p.Ranks[i].SpareBytes = nil

@@ -15,7 +15,7 @@ import (
 type tally struct {
 	in                         *schemas.Tables
 	fold                       func(path string) string
-	less                       bool // the outlier holds less
+	less                       bool // the outlier holds less than the other ranks
 	categories, modules, lines parts
 }
 

@@ -54,9 +54,9 @@ type Place struct {
 // Peak has the highest allocated and reserved of a device.
 type Peak struct {
 	Place
-	AllocatedBytes *int64  `json:"peak_allocated_bytes"` // null = not known
-	ReservedBytes  *int64  `json:"peak_reserved_bytes"`  // null = not known
-	Step           *int64  `json:"step"`                 // of the peak; null before the first, and where not recorded
+	AllocatedBytes *int64  `json:"peak_allocated_bytes"` // highest allocated; null = not known
+	ReservedBytes  *int64  `json:"peak_reserved_bytes"`  // highest reserved; null = not known
+	Step           *int64  `json:"step"`                 // step of the peak; null before the first, and if not recorded
 	Phase          *string `json:"phase"`
 	// OthersMedianBytes is the median of the other devices' peaks. DeltaBytes is this device's peak minus that median.
 	// OthersMedianBytes and DeltaBytes are null if no other peak is known.
@@ -69,22 +69,22 @@ type Peak struct {
 // the others.
 type Outlier struct {
 	Place
-	DeltaBytes int64 `json:"delta_bytes"` // to the median of the others
+	DeltaBytes int64 `json:"delta_bytes"` // difference to the median of the other ranks
 	Beside     Place `json:"beside"`
 	// PartsBytes is the difference of the allocated bytes of both devices at their highest recorded moments. PartsBytes
 	// is the sum of the parts' differences. If either device has no events, PartsBytes is null and there are no parts.
 	PartsBytes *int64 `json:"parts_delta_bytes"`
 	// Categories and the lists after it have the parts that differ, the largest difference first.
 	Categories []Part `json:"categories"`
-	Modules    []Part `json:"modules"` // by category and module
+	Modules    []Part `json:"modules"` // parts by category and module
 	Lines      []Part `json:"lines"`
 }
 
 // Part has the bytes of both devices in one category, in one category and module, or requested by one line.
 type Part struct {
 	Category schemas.Category `json:"category,omitempty"`
-	Module   string           `json:"module,omitempty"` // up to the first number that like modules differ by
-	Line     string           `json:"line,omitempty"`   // of the script, that asked for the blocks
+	Module   string           `json:"module,omitempty"` // path, up to the first number by which like modules differ
+	Line     string           `json:"line,omitempty"`   // line of the script that asked for the blocks
 	Source   string           `json:"source,omitempty"` // the text of the line, if its file is available
 
 	Bytes       int64 `json:"bytes"`

@@ -31,7 +31,7 @@ func content(s *analyze.Summary) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\x00%s", key, s.Source)
-	if s.Key == "" { // a suite's key states the request; further repetitions may be bare to save disk space
+	if s.Key == "" { // a suite's key shows the request; later repeats may be bare to save disk space
 		fmt.Fprintf(&b, "\x00%v", s.Bare())
 	}
 	for _, f := range s.RunFacts {
@@ -61,7 +61,7 @@ func Experiments(runs []*analyze.Summary) [][]*analyze.Summary {
 // groups of known code joins none of them, but a group of such runs.
 func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze.Summary {
 	var groups [][]*analyze.Summary
-	of := map[string][]int{} // places in groups
+	of := map[string][]int{} // indexes of runs, by group
 	known := newOrigins()
 	// origins has, for each group, the origins that differ from it. codes is the same for runs whose code is known:
 	// their revisions do not matter and are left out.

@@ -18,7 +18,7 @@ import (
 // Files has the lines of each of a script's files, by file name.
 type Files map[string][]string
 
-const most = 3 // the largest number of lines that are named: with more, it is unclear which is meant
+const most = 3 // the largest number of lines that are named: with more, it is unclear which line is meant
 
 // Lines returns the lines with a statement that matches, or none if more than three match.
 func (f Files) Lines(want *regexp.Regexp) []schemas.Line {
@@ -49,7 +49,7 @@ func (f Files) lines(want func(function, statement string) bool) (out []schemas.
 			}
 		}
 	}
-	if len(out) > most { // code that runs repeatedly is indented
+	if len(out) > most { // only indented lines, since code that runs repeatedly is indented
 		out = slices.DeleteFunc(out, func(l schemas.Line) bool {
 			return indentation(f[l.File][l.Number-1]) == 0
 		})
@@ -77,9 +77,9 @@ func (f Files) Bindings(holder string) []schemas.Line {
 	}
 	name, _, inside := strings.Cut(name, "[")
 	pattern := regexp.QuoteMeta(name)
-	if i := strings.LastIndexByte(name, '.'); i >= 0 { // in its class it is of self
+	if i := strings.LastIndexByte(name, '.'); i >= 0 { // inside the class the attribute belongs to self
 		pattern = `[\w.]+` + regexp.QuoteMeta(name[i:])
-	} else if len(words) == 1 { // a tag's name, which may be an attribute of the model
+	} else if len(words) == 1 { // a tag's name may be an attribute of the model
 		pattern = `(?:[\w.]+\.)?` + pattern
 	}
 	function := ""
@@ -94,7 +94,7 @@ func (f Files) Bindings(holder string) []schemas.Line {
 		})
 	}
 	forms := []string{`^` + pattern + adds, `^(?:[\w.*]+\s*,\s*)*` + pattern + binds}
-	if !inside { // the name is a variable's, or a tag's, which names a list without the entry
+	if !inside { // a variable's name, or a tag's, names a list without the entry
 		slices.Reverse(forms)
 	}
 	for _, form := range forms {
@@ -165,7 +165,7 @@ func clause(texts []string, number int) int {
 		case found >= 0:
 			return found
 		default:
-			depth = in // the call lay deeper in what was tried
+			depth = in // the call lay deeper inside the try block
 		}
 	}
 	return found

@@ -47,7 +47,7 @@ type DeviceTimeline struct {
 	Device    string `json:"device"`
 	Rank      int32  `json:"rank"`
 	FromEvent int64  `json:"from_event"`
-	ToEvent   int64  `json:"to_event"` // the last of the range
+	ToEvent   int64  `json:"to_event"` // last event of the range
 	// PeakBytes is the highest allocated in the range. PeakAt is the first moment in the range at that height.
 	PeakBytes int64         `json:"peak_bytes"`
 	PeakAt    memory.Moment `json:"peak_at"`
@@ -56,9 +56,9 @@ type DeviceTimeline struct {
 	RunPeakAt    memory.Moment `json:"run_peak_at"`
 	// Categories lists the categories with bytes in the range or at the run's peak, in the order of precedence.
 	Categories   []CategoryMaximum   `json:"categories"`
-	Points       []TimelinePoint     `json:"points"` // in the order of events, without gaps
+	Points       []TimelinePoint     `json:"points"` // points in the order of events, without gaps
 	Conservation memory.Conservation `json:"conservation"`
-	Warnings     []string            `json:"warnings"` // report makes them of Untagged
+	Warnings     []string            `json:"warnings"` // sentences that report makes of Untagged
 	// Untagged lists the shown steps that have no tags: the step of the peak, then the step of the range if it is
 	// another one.
 	Untagged []*memory.Untagged `json:"-"`
@@ -69,11 +69,11 @@ type DeviceTimeline struct {
 type CategoryMaximum struct {
 	Category       schemas.Category `json:"category"`
 	MaxBytes       int64            `json:"max_bytes"`
-	At             memory.Moment    `json:"at"`               // the first moment at which it counts so much
-	AllocatedBytes int64            `json:"allocated_bytes"`  // all that is allocated at that moment
-	AtPeakBytes    int64            `json:"at_peak_bytes"`    // its bytes at the run's peak
-	MaxEvidence    memory.Evidence  `json:"max_evidence"`     // of MaxBytes
-	AtPeakEvidence memory.Evidence  `json:"at_peak_evidence"` // of AtPeakBytes
+	At             memory.Moment    `json:"at"`               // the first moment at which the category has so many bytes
+	AllocatedBytes int64            `json:"allocated_bytes"`  // all bytes that are allocated at that moment
+	AtPeakBytes    int64            `json:"at_peak_bytes"`    // bytes of the category at the run's peak
+	MaxEvidence    memory.Evidence  `json:"max_evidence"`     // evidence for MaxBytes
+	AtPeakEvidence memory.Evidence  `json:"at_peak_evidence"` // evidence for AtPeakBytes
 	// Parts are the bytes of all categories at the moment At, in the order of [schemas.Categories].
 	Parts []int64 `json:"-"`
 }
@@ -100,9 +100,9 @@ type TimelinePoint struct {
 
 // EventRange selects events and devices. The zero range selects all events of all devices.
 type EventRange struct {
-	Device   string // "cuda:1" or "1"; empty = every one
+	Device   string // a device: "cuda:1" or "1"; empty = every device
 	Step     *int64
-	From, To *int64 // first and last event; nil = the first and the last. Event 0 is the state before the first.
+	From, To *int64 // first and last event; nil = of the recording. Event 0 is the state before the first.
 }
 
 // Check returns an error for a range that has no meaning.

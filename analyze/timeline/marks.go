@@ -32,12 +32,12 @@ type Mark struct {
 	Label     string        `json:"label"`
 	Device    string        `json:"device"`
 	Rank      int32         `json:"rank"`
-	At        memory.Moment `json:"at"` // the last event before the mark; event 0: the mark came before the first
+	At        memory.Moment `json:"at"` // the last event before the mark; event 0: the mark came before the first event
 	Allocated int64         `json:"allocated_bytes"`
 	// Since is the allocated bytes minus those at the previous mark on the same device; null at the device's first
 	// mark.
 	Since    *int64 `json:"since_bytes"`
-	Reserved *int64 `json:"reserved_bytes"` // null if not known
+	Reserved *int64 `json:"reserved_bytes"` // bytes reserved; null if not known
 }
 
 // NewMarksDocument makes the document of these runs.
@@ -61,7 +61,7 @@ func Marks(in schemas.Tables) (MarksRun, error) {
 		changes := memory.NewLedger(&in, p).Changes()
 		next, allocated := 0, int64(0)
 		var before *int64
-		for i := range in.UserMarks { // in the order of their events
+		for i := range in.UserMarks { // marks are in the order of their events
 			m := &in.UserMarks[i]
 			if m.Rank != p.Rank || m.Device != p.Device {
 				continue

@@ -15,21 +15,21 @@ import (
 type stretch struct {
 	from, to        int64
 	low, high       int64
-	lowSeq, highSeq int64   // the first event of each
-	parts           []int64 // by category, just after highSeq
-	most            []int64 // by category, whenever
+	lowSeq, highSeq int64   // the first event at the lowest, and the first at the highest
+	parts           []int64 // bytes by category, just after highSeq
+	most            []int64 // highest bytes by category, at any event
 }
 
 // A maximum is the state at the moment at which a category has the most bytes.
 type maximum struct {
 	bytes, seq int64
-	parts      []int64 // of all categories at that moment
+	parts      []int64 // bytes of all categories at that moment
 }
 
 // stretches is a range of events that is cut into parts.
 type stretches struct {
 	all    []stretch
-	maxima []maximum // by category, over all of them
+	maxima []maximum // highest bytes by category, over all stretches
 }
 
 // newStretches cuts the range from..to into the given number of stretches of nearly equal length; 0 = one for each
@@ -179,7 +179,7 @@ func evidenceAt(l *memory.Ledger, seq int64) []memory.Evidence {
 // moments finds the step and phase of many events of one device. moments is faster than [memory.PhaseOf], which goes
 // through all phases for each event.
 type moments struct {
-	phases []*schemas.Phase // with events, in their order; phases do not overlap
+	phases []*schemas.Phase // phases that have events, in order; phases do not overlap
 	steps  []*schemas.Step
 }
 

@@ -18,7 +18,7 @@ type Timeline struct {
 	// Peak is the moment of the device's breakdown; PeakBytes is the allocated at that moment.
 	Peak      memory.Moment
 	PeakBytes int64
-	Segments  []TimelineSegment // in the order of events, without gaps
+	Segments  []TimelineSegment // segments in the order of events, without gaps
 	// Maxima are the moments at which each category has the most bytes in the whole run, and StepMaxima those in the
 	// step of the peak. Maxima and StepMaxima are in the order of precedence, and leave out categories without bytes.
 	Maxima, StepMaxima []CategoryMaximum
@@ -27,9 +27,9 @@ type Timeline struct {
 // TimelineSegment is one occurrence of a phase, or a stretch outside phases. Phases and stretches without events are
 // left out.
 type TimelineSegment struct {
-	Step     *int64 // nil = outside any step
-	Phase    string // empty = no phase, or a whole step of a run with very many
-	BeginSeq int64  // events (BeginSeq, EndSeq] belong to it
+	Step     *int64 // number of the step; nil = outside any step
+	Phase    string // name of the phase; empty = no phase, or a whole step of a run with very many
+	BeginSeq int64  // events (BeginSeq, EndSeq] belong to the segment
 	EndSeq   int64
 	Columns  []TimelineColumn
 }
@@ -37,8 +37,8 @@ type TimelineSegment struct {
 // TimelineColumn is a stretch of events reduced to its extremes, so that a narrow drawing still shows each extreme.
 type TimelineColumn struct {
 	BeginSeq, EndSeq    int64 // events (BeginSeq, EndSeq]
-	LowBytes, HighBytes int64 // lowest and highest allocated just after any of them
-	HighSeq             int64 // first event at HighBytes
+	LowBytes, HighBytes int64 // lowest and highest allocated just after any of these events
+	HighSeq             int64 // the first event with HighBytes allocated
 	// Parts are the categories' bytes just after HighSeq, in the order of [schemas.Categories]; they sum to HighBytes.
 	Parts []int64
 	// ReservedBytes is the highest reserved in this column. ReservedBytes is -1 if unknown, for example without segment

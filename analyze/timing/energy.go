@@ -178,7 +178,7 @@ func nvmlDevices(in *schemas.Tables) []int32 {
 	if len(used) == 0 && len(sampled) == 1 {
 		used = sampled
 	}
-	return slices.Sorted(maps.Keys(used)) // sums of floats depend on the order
+	return slices.Sorted(maps.Keys(used)) // sorted, since sums of floats depend on the order
 }
 
 // PeakDevice returns the highest memory in use that NVML saw on any GPU of the run, or nil if memory was not
@@ -206,7 +206,7 @@ func During(in *schemas.Tables, t *Times, is func(*schemas.Sample) (known, yes b
 	for _, d := range nvmlDevices(in) {
 		devices[d] = true
 	}
-	k := 0 // samples and steps are both in the order of time
+	k := 0 // samples and steps are both sorted by time
 	for i := range t.Steps {
 		st := &t.Steps[i]
 		known, yes := false, false

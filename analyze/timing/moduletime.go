@@ -18,8 +18,8 @@ const ModuleTimeSchema = "dpsight.time/1"
 
 // ModuleTimeBy says how the time of modules is grouped into rows.
 type ModuleTimeBy struct {
-	Dimension grouping.Dimension // module, class or role
-	Depth     int                // names of a path that tell modules apart; 0 = whole paths
+	Dimension grouping.Dimension // grouping by module, class or role
+	Depth     int                // how many names of a path distinguish modules; 0 = whole paths
 	Fold      bool               // like modules that differ by their number are one row
 	Top       int                // rows beyond the longest Top are merged; 0 = no row is merged
 }
@@ -62,7 +62,7 @@ func NewModuleTimeDocument(by ModuleTimeBy, runs ...ModuleTimeRun) ModuleTimeDoc
 type ModuleTimeRun struct {
 	identity.Identity
 	Ranks    []RankModuleTime `json:"ranks"`
-	Warnings []string         `json:"warnings"` // report makes them of Remarks
+	Warnings []string         `json:"warnings"` // sentences that report makes of Remarks
 	Remarks  []Remark         `json:"-"`
 }
 
@@ -71,13 +71,13 @@ type ModuleTimeRun struct {
 // phase to the bare steps. So a module's share of a phase stays as measured.
 type RankModuleTime struct {
 	Rank              int32 `json:"rank"`
-	BareSteps         int   `json:"bare_steps"`         // whose phases times are scaled to
-	InstrumentedSteps int   `json:"instrumented_steps"` // that shares come from
+	BareSteps         int   `json:"bare_steps"`         // number of bare steps to whose phases times are scaled
+	InstrumentedSteps int   `json:"instrumented_steps"` // number of instrumented steps from which shares come
 	// StepMS is the median bare step. Rows, OutsideMS and ResidueMS sum to it.
 	StepMS             *float64          `json:"step_ms"`
-	InstrumentedStepMS *float64          `json:"instrumented_step_ms"` // median
+	InstrumentedStepMS *float64          `json:"instrumented_step_ms"` // median instrumented step
 	Phases             []ModuleTimePhase `json:"phases"`
-	Rows               []ModuleTimeRow   `json:"rows"` // the longest first
+	Rows               []ModuleTimeRow   `json:"rows"` // rows, the longest first
 	// OutsideMS is the scaled time outside of any module's call, as in the loss and the optimizer.
 	OutsideMS float64 `json:"outside_ms"`
 	// ResidueMS is the rest of the bare step's time: the difference between the median step and the medians of its
@@ -89,16 +89,16 @@ type RankModuleTime struct {
 type ModuleTimePhase struct {
 	Phase          string   `json:"phase"`
 	BareMS         *float64 `json:"bare_ms"`         // median; null for recompute, which bare steps count as backward
-	InstrumentedMS float64  `json:"instrumented_ms"` // sum of its modules' medians
-	OutsideMS      float64  `json:"outside_ms"`      // scaled
+	InstrumentedMS float64  `json:"instrumented_ms"` // sum of the modules' medians
+	OutsideMS      float64  `json:"outside_ms"`      // time outside of modules, scaled
 	Scale          float64  `json:"scale"`
 }
 
 // ModuleTimeRow is the scaled time of modules, without the time of the modules that they call.
 type ModuleTimeRow struct {
-	Key     *string `json:"key"`     // null for others
-	Others  int     `json:"others"`  // how many values this row merges; 0 = it has one value
-	Modules int     `json:"modules"` // how many paths, cut to the depth, the row covers
+	Key     *string `json:"key"`     // name of the row; null for others
+	Others  int     `json:"others"`  // number of values that this row merges; 0 = the row has one value
+	Modules int     `json:"modules"` // number of paths, cut to the depth, that the row covers
 	MS      float64 `json:"ms"`
 	HookMS  float64 `json:"hook_ms"` // part of MS in a DP hook's norms and per-sample gradients
 	// Phases divides MS by phase; its times sum to MS.
@@ -114,7 +114,7 @@ func ModuleTimes(in schemas.Tables, by ModuleTimeBy) ModuleTimeRun {
 	}
 	for rank, rows := range ByRank(in.ModuleTimes) {
 		r, remarks := rankModuleTime(&in, rank, rows, by)
-		if r.StepMS != nil { // a rank whose modules' times are unknown has no rows, and not zeros
+		if r.StepMS != nil { // a rank whose times of modules are unknown has no rows
 			run.Ranks = append(run.Ranks, r)
 		}
 		run.Remarks = append(run.Remarks, remarks...)

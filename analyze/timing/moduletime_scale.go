@@ -45,8 +45,8 @@ func capturedSteps(in *schemas.Tables, rank int32) (steps []int64) {
 // RankModuleTime of ScaledTimes has no rows yet.
 type ScaledTimes struct {
 	RankModuleTime
-	Shares []Share // scaled, phase by phase; module 0 is outside all modules
-	Idling *Remark // [RemarkIdling] where the GPU waited in instrumented steps, else nil
+	Shares []Share // scaled shares, in the order of phases; module 0 is outside all modules
+	Idling *Remark // a [RemarkIdling] if the GPU waited in instrumented steps, else nil
 }
 
 func ScaleTimes(in *schemas.Tables, rank int32, times []schemas.ModuleTime) (out ScaledTimes, remarks []Remark) {
@@ -168,8 +168,8 @@ type Share struct {
 
 type Shares struct {
 	rows  []Share
-	Phase map[string]float64 // sums of rows
-	order []string           // of phases, as they first came
+	Phase map[string]float64 // sums of rows, by phase
+	order []string           // names of phases, in the order in which they first came
 }
 
 // newShares takes, for each module and phase, the median time over the steps that have a time. So one step in which a
@@ -205,7 +205,7 @@ func newShares(times []schemas.ModuleTime, steps map[int64]int64) *Shares {
 		}
 		s.rows = append(s.rows, Share{k.phase, k.module, k.hook, ms})
 	}
-	slices.SortFunc(s.rows, func(a, b Share) int { // maps have no order, and sums of floats depend on it
+	slices.SortFunc(s.rows, func(a, b Share) int { // sorted: maps have no order, and sums of floats depend on it
 		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Module, b.Module), schemas.CompareDPHook(a.Hook,
 			b.Hook))
 	})

@@ -5,8 +5,8 @@ import "github.com/dpsight/dpsight/schemas"
 // A Remark is a caveat about times. Package report finds the words.
 type Remark struct {
 	Kind                   RemarkKind
-	Steps                  []int64 // of [RemarkCaptured], in order
-	StepMS, InstrumentedMS float64 // of [RemarkIdling]: the median bare step, and the median instrumented one
+	Steps                  []int64 // captured steps in order, for [RemarkCaptured]
+	StepMS, InstrumentedMS float64 // median bare and median instrumented step, for [RemarkIdling]
 }
 
 // RemarkKind is the subject of a [Remark].
@@ -16,12 +16,12 @@ type RemarkKind int
 // RemarkNotIngested to the last say why a run has no module times.
 const (
 	RemarkOnlyInstrumented   RemarkKind = iota + 1 // times come from instrumented steps, because there are no bare ones
-	RemarkCaptured                                 // a CUDA graph captured Steps: they have no time
+	RemarkCaptured                                 // a CUDA graph captured the steps in Steps, so they have no time
 	RemarkNoInstrumented                           // there is no instrumented step after warm-up
 	RemarkUnscaled                                 // there is no bare step to scale to
 	RemarkIdling                                   // instrumented steps take so much longer that the GPU idles in them
 	RemarkNotIngested                              // the run is not ingested
-	RemarkPredicted                                // nothing was computed
+	RemarkPredicted                                // the run was predicted, and nothing was computed
 	RemarkBareRun                                  // a bare run instruments no step
 	RemarkModulesNotRecorded                       // the recording has no times of modules
 )

@@ -103,7 +103,7 @@ const Significant = 0.05
 // differ at least as much in their ranks. RankTest returns 1 if the samples are too small.
 func RankTest(a, b []float64) float64 {
 	r, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers)
-	if err != nil { // all values are equal, or there are none
+	if err != nil { // all values are equal, or there is no value
 		return 1
 	}
 	return r.P

@@ -4,8 +4,8 @@ import "github.com/dpsight/dpsight/schemas"
 
 // Throttle says in how many timed steps NVML reported a slowed clock, and why.
 type Throttle struct {
-	Slowed, Sampled, Steps int   // sampled steps have a reading: a step shorter than the interval may have none
-	Reasons                int64 // NVML's mask, of all slowed steps together
+	Slowed, Sampled, Steps int   // numbers of steps; a sampled step has a reading, a short step may have none
+	Reasons                int64 // NVML's mask over all slowed steps
 }
 
 // Add adds the counts of another run's steps.

@@ -12,18 +12,18 @@ import (
 // StepTime is one step of the whole run: the slowest rank's time, and the samples of all ranks together.
 type StepTime struct {
 	step                 int64
-	wallNS, gpuNS        int64 // gpuNS 0 = unknown for some rank
-	Samples, Tokens      int64 // 0 = not reported
+	wallNS, gpuNS        int64 // times of the step in ns; gpuNS 0 = unknown for some rank
+	Samples, Tokens      int64 // numbers that the script reported; 0 = not reported
 	startNS, endNS       int64
 	bare, warmup         bool
-	unphased             bool // for some rank
+	unphased             bool // the step had no phases on some rank
 	gpuKnown             bool
 	perRank, perRankToks map[int32]int64
 }
 
 // Times has a run's timed steps.
 type Times struct {
-	Steps   []StepTime // those that figures come from, by number
+	Steps   []StepTime // steps from which figures come, in order
 	all     []StepTime
 	Clock   string
 	Remarks []Remark
@@ -68,7 +68,7 @@ func Of(in *schemas.Tables) Times {
 		t.all = append(t.all, *st)
 		switch {
 		case st.warmup:
-		case st.unphased && !st.gpuKnown: // the step's only interval contains a drain, at a failure
+		case st.unphased && !st.gpuKnown: // the only interval of the step contains a drain, at a failure
 		case captured[st.step]:
 			without = append(without, st.step)
 		case st.bare:
@@ -185,7 +185,7 @@ func (t *Times) Phases(in *schemas.Tables) map[string]PhaseTime {
 }
 
 type PhaseTime struct {
-	Clock     string // of the run's steps
+	Clock     string // clock of the run's step times
 	GPU, Wall *Interval
 }
 

@@ -8,12 +8,12 @@ import (
 
 // A Level is a stretch of successive points over which an experiment's value does not jump.
 type Level struct {
-	First, Last int // indexes of its first and last point with a value
-	Points      int // how many points with a value it has
+	First, Last int // indexes of the level's first and last point with a value
+	Points      int // number of the level's points with a value
 	Runs        int
 	Value       float64 // the median over the runs
 	Low, High   float64
-	Step        *Step // the jump that the level begins with; nil for the first level
+	Step        *Step // the jump with which the level begins; nil for the first level
 }
 
 // Levels returns the levels of the experiment's value, oldest first. Levels returns none if no point has a value.

@@ -42,7 +42,7 @@ type Step struct {
 type CategoryChange struct {
 	Category   schemas.Category `json:"category"`
 	DeltaBytes int64            `json:"delta_bytes"`
-	Percent    *float64         `json:"percent"` // of the value before; null if that was 0
+	Percent    *float64         `json:"percent"` // percentage of the value before; null if that was 0
 }
 
 // PhaseChange is by how much the time that a training step spends in a phase changed at a jump of the value.
@@ -173,7 +173,7 @@ func elsewhere(was, is *analyze.Summary, value compare.Metric) []compare.Remark 
 		if value.Unit() == compare.UnitBytes {
 			out.Throttled = timing.Throttle{}
 		}
-		out.KeptGradientBytes = nil // whether a loop keeps .grad is part of its code
+		out.KeptGradientBytes = nil // whether a loop keeps .grad depends on its code
 		return &out
 	}
 	return compare.Unfair(code(was), code(is))

@@ -23,7 +23,7 @@ type Over string
 
 // The values of [Over].
 const (
-	Revision Over = "revision" // by the date of its commit, or else of its first run
+	Revision Over = "revision" // revisions by the date of their commit, or else of their first run
 	Date     Over = "date"     // one point for each day, in UTC, and each state of the code on that day
 )
 
@@ -39,13 +39,13 @@ func ParseOver(s string) (Over, error) {
 type Document struct {
 	Schema      string       `json:"schema"`
 	Over        Over         `json:"over"`
-	Value       string       `json:"value"` // a metric: "peak", "category:gradients"
+	Value       string       `json:"value"` // name of a metric: "peak", "category:gradients"
 	Unit        compare.Unit `json:"unit"`
 	Experiments []Experiment `json:"experiments"`
 	// Unplaced are the runs that belong to no point, since their revision is not known.
 	Unplaced []string `json:"unplaced_run_ids"`
-	Warnings []string `json:"warnings"` // report makes them from the experiments' remarks
-	Twins    []string `json:"-"`        // bare runs whose experiments are here in full
+	Warnings []string `json:"warnings"` // sentences that report makes of the experiments' remarks
+	Twins    []string `json:"-"`        // bare runs whose full runs are compared here
 }
 
 // Experiment is the history of the value for one experiment: its points, oldest first, and the jumps between them.
@@ -65,24 +65,24 @@ type Experiment struct {
 	// OtherClock is how many runs are left out because another clock measured their times.
 	OtherClock int `json:"other_clock_runs,omitempty"`
 
-	Identity identity.Identity `json:"-"` // of its first run
+	Identity identity.Identity `json:"-"` // identity of the experiment's first run
 }
 
 // Point has the values of the runs of one revision, or of one day.
 type Point struct {
-	Revision  *string    `json:"revision"`  // twelve digits, and a plus where files were changed since
+	Revision  *string    `json:"revision"`  // twelve digits of the revision, and a plus if files were changed since
 	Committed *time.Time `json:"committed"` // null if the runs do not record it
-	Started   time.Time  `json:"started"`   // the first of its runs
+	Started   time.Time  `json:"started"`   // start of the point's first run
 	RunIDs    []string   `json:"run_ids"`
 	// the runs of RunIDs that did not end well: their values do not count
 	Failed []compare.FailedRun `json:"failed"`
-	N      int                 `json:"n"`     // runs that have the value
+	N      int                 `json:"n"`     // number of runs that have the value
 	Value  *float64            `json:"value"` // the median; for bytes the lower of the two middle values
 	Low    *float64            `json:"low"`
 	High   *float64            `json:"high"`
 
-	values []float64          // in order
-	runs   []*analyze.Summary // that have them
+	values []float64          // values of the runs, in order
+	runs   []*analyze.Summary // runs that have these values
 }
 
 // At returns the point's place in time: the date of its commit if known, else the start of its first run.

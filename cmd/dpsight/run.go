@@ -92,7 +92,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		return exitDone
 	}
 	ctx, err := grammar.Parse(parser, args)
-	if exited { // by --help
+	if exited { // --help has ended the program
 		return code
 	}
 	if err != nil {

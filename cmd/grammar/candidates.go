@@ -38,7 +38,7 @@ func predictors() map[string]complete.Predictor {
 			all[o.Name] = complete.PredictSet(values...)
 		}
 	}
-	all["method"] = listOf(values("method")) // predict --vary takes several methods
+	all["method"] = listOf(values("method")) // predict --vary accepts several methods
 	return all
 }
 
@@ -149,7 +149,7 @@ func runs(line complete.Args) (words []string) {
 	if list, _, err := s.Runs(); err == nil {
 		for _, r := range list {
 			words = append(words, r.Manifest.Name)
-			if line.Last != "" { // an id is completed from its beginning
+			if line.Last != "" { // completes an id from its beginning
 				words = append(words, r.ID)
 			}
 		}

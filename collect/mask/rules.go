@@ -63,8 +63,8 @@ const (
 // A naming is what a name says about its value.
 type naming struct {
 	level  level
-	word   string // the word of the name that says so
-	before string // the word before it
+	word   string // the word of the name that shows a secret
+	before string // the word that stands before it
 }
 
 var separators = regexp.MustCompile(`[^A-Za-z0-9]+`)

@@ -13,7 +13,7 @@ type span struct{ from, to int }
 // A reading is a text that is being searched for secrets, by their form and by the names beside them.
 type reading struct {
 	text  string
-	given bool // from a command line, a variable or a parameter, where names mean what they say
+	given bool // the text comes from a command line, a variable or a parameter, where names mean what they say
 	spans []span
 }
 

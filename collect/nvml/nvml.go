@@ -43,7 +43,7 @@ type Memory struct {
 	Free int64
 	// Reserved is the memory that the driver reserves for itself. With API version 1 it is 0, and Used includes it.
 	Reserved int64
-	API      int32 // 1 or 2
+	API      int32 // version of NVML's memory call: 1 or 2
 }
 
 // Process is a process that has a compute context on the device.

@@ -113,7 +113,7 @@ func fanOut(in <-chan os.Signal, n int) (out []chan os.Signal, done chan struct{
 				for _, c := range out {
 					select {
 					case c <- s:
-					default: // nobody has taken the eight before
+					default: // nobody has taken the eight runs before
 					}
 				}
 			}

@@ -67,8 +67,8 @@ type Suite struct {
 	Cooldown    time.Duration  // a pause before each run except the first, after the device was found free
 	Environment map[string]string
 	Record      string        // steps of a run that have events; nil means the agent's default
-	RecordSteps *int          // all different
-	Experiments []*Experiment // no two the same
+	RecordSteps *int          // numbers of steps, all different
+	Experiments []*Experiment // experiments of which no two are the same
 	// LeftOut is the number of experiments that exclude and where have removed.
 	LeftOut int
 
@@ -80,7 +80,7 @@ type Suite struct {
 // of the disk space.
 const (
 	RecordAll   = "all"
-	RecordFirst = "first" // the first of each experiment: after one round everything has a breakdown
+	RecordFirst = "first" // the first repeat of each experiment: after one round all experiments have a breakdown
 	// RecordOne records the events of one repeat of each experiment, in a round that depends on the experiment's
 	// content. A machine may be slower in the first round than in others, which must not look like a cost of recording.
 	RecordOne = "one"
@@ -113,7 +113,7 @@ func (x *Experiment) recorded() int {
 // An Experiment is a command or a built-in experiment that is run once or several times.
 type Experiment struct {
 	Name   string
-	Params map[string]any // complete, as from experiments.Resolve; for a suite with its own command, as in the file
+	Params map[string]any // all parameters, as from experiments.Resolve; for a suite with its own command, as in the file
 	Bare   bool
 	// Command is the user's command. It is nil for a built-in experiment.
 	Command []string
@@ -127,7 +127,7 @@ type Experiment struct {
 // A Task is one run to make.
 type Task struct {
 	*Experiment
-	Repetition int // from 0
+	Repetition int // number of the repetition, from 0
 }
 
 // Title returns the run's name: the experiment's name and the number of the repetition.

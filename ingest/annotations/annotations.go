@@ -16,8 +16,8 @@ import (
 // Input is the data of one device in a snapshot from which [Find] derives phases.
 type Input struct {
 	Events      *schemas.EventColumns
-	Annotations []torchsnap.Annotation // of all devices: a range belongs to the whole program
-	Text        func(event int) string // text of a user_defined event, by index from 0
+	Annotations []torchsnap.Annotation // annotations of all devices: a range belongs to the whole program
+	Text        func(event int) string // gives the text of a user_defined event, by index from 0
 	// Phases has, by stack id, the phase that the user's rules give a stack; empty = none. Phases is nil if there are
 	// no rules for phases. Python says which stacks have a frame of Python, which a rule could match.
 	Phases []string
@@ -33,7 +33,7 @@ type Input struct {
 type Interval struct {
 	Phase          string
 	Begin, End     int64
-	StartNS, EndNS int64 // the allocator's clock; of a rule's phase, when its first and last events happened
+	StartNS, EndNS int64 // by the allocator's clock; for a rule's phase, times of its first and last events
 	By             Source
 
 	// The interval begins between widest.from and narrowest.from, and ends between narrowest.to and widest.to. Events
@@ -46,7 +46,7 @@ type Source uint8
 
 const (
 	ByAnnotation Source = iota
-	ByMarker            // a user_defined event
+	ByMarker            // a user_defined event bounds the interval
 	ByRule
 	sources
 )
@@ -162,7 +162,7 @@ func (in *Input) ranges() (found []Interval, notes []string) {
 	if in.Late {
 		edges, lost = in.withoutEarly(edges)
 	}
-	dropped := map[string]string{} // names, and why
+	dropped := map[string]string{} // reasons for which ranges were dropped, by name
 	open := 0
 	for {
 		edges = slices.DeleteFunc(edges, func(e edge) bool { return dropped[e.name] != "" })
@@ -196,7 +196,7 @@ func (in *Input) ranges() (found []Interval, notes []string) {
 
 // withoutEarly leaves out the ranges that began before the first event, and ends without a beginning.
 func (in *Input) withoutEarly(edges []edge) (kept []edge, lost int) {
-	open := map[string]int{} // early ones, by name
+	open := map[string]int{} // early ranges that are open, by name
 	for _, e := range edges {
 		switch {
 		case e.start && e.ns <= in.Events.TimeNS[0]:
@@ -220,7 +220,7 @@ func (in *Input) nest(edges []edge) (found, halves []Interval, crossing map[stri
 	}
 	type opened struct {
 		edge
-		from edge // where the innermost range resumed
+		from edge // where the innermost range continued
 	}
 	var stack []opened
 	last := int64(in.Events.Len())
@@ -267,7 +267,7 @@ func (in *Input) nest(edges []edge) (found, halves []Interval, crossing map[stri
 // range that began within that range and is still open crosses it, unless it never ends.
 func match(edges []edge) (closed map[int]bool, crossing map[string]bool) {
 	closed, crossing = map[int]bool{}, map[string]bool{}
-	other := map[int]int{} // by beginning
+	other := map[int]int{} // index of an interval, by its beginning
 	var open []int
 	for i, e := range edges {
 		if e.start {
@@ -282,7 +282,7 @@ func match(edges []edge) (closed map[int]bool, crossing map[string]bool) {
 			}
 		}
 	}
-	var around []int // beginnings
+	var around []int // beginnings of the surrounding intervals
 	for i, e := range edges {
 		switch {
 		case !closed[i]:
@@ -302,13 +302,13 @@ func match(edges []edge) (closed map[int]bool, crossing map[string]bool) {
 // same microsecond as a range's end, or on a range without an end.
 func (in *Input) unsure(found, halves []Interval) map[string]bool {
 	type bounds struct {
-		high, low, surelyHigh, surelyLow int64     // of the peaks, at their widest and at their narrowest
+		high, low, surelyHigh, surelyLow int64     // peaks of the interval, at its widest and at its narrowest
 		highest, surelyHighest           *Interval // the first intervals with these peaks
 	}
 	by, out := map[string]*bounds{}, map[string]bool{}
 	for i := range found {
 		iv := &found[i]
-		if iv.narrowest.from > iv.narrowest.to { // the interval lies in one microsecond
+		if iv.narrowest.from > iv.narrowest.to { // the interval begins and ends in one microsecond
 			out[iv.Phase] = true
 			continue
 		}

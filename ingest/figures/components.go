@@ -106,7 +106,7 @@ func (d *Device) moments(doc *componentsDocument) {
 		if i == 0 || lastNS == 0 || ns < lastNS {
 			p.StartNS = ns
 		}
-		if name == phaseWarmup { // the profiler resets the highest after the warm-up
+		if name == phaseWarmup { // the profiler resets the highest allocated after the warm-up
 			p.Peak = nil
 		}
 		if iteration >= 0 && name == schemas.PhaseBetween {

@@ -16,9 +16,9 @@ import (
 type Run struct {
 	Name           string
 	Params         map[string]any
-	Status, Reason string // as the file says; [schemas.StatusOK] if it says nothing
-	StartNS, EndNS int64  // Unix time; 0 = the file does not say
-	GPU            string // name; empty = the file does not say
+	Status, Reason string // as the file states; [schemas.StatusOK] if it does not
+	StartNS, EndNS int64  // in Unix time; 0 = the file does not state it
+	GPU            string // name of the GPU; empty = the file does not state it
 	Devices        []Device
 	Notes          []string // notes on the figures, each a sentence
 }
@@ -38,11 +38,11 @@ type Device struct {
 // count from an unknown beginning; both are 0 if the file has no times.
 type Phase struct {
 	Name           string
-	Step           int64 // -1 = in none
+	Step           int64 // number of the step; -1 = in none
 	StartNS, EndNS int64
 	GPUNS          *int64
 	Begin, End     Memory
-	Peak           *int64 // highest allocated within it
+	Peak           *int64 // highest allocated within the step
 }
 
 // A Step is one training step.
@@ -52,7 +52,7 @@ type Step struct {
 	GPUNS           *int64
 	Begin, End      Memory
 	Peak            *int64
-	Samples, Tokens int64 // 0 = the file does not say
+	Samples, Tokens int64 // numbers in the step; 0 = the file does not state them
 }
 
 // Memory has the values of torch's counters at one moment.
@@ -154,7 +154,7 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 type valueReader struct {
 	r          io.Reader
 	d          *json.Decoder
-	read, most int64 // bytes
+	read, most int64 // bytes that were read, and the most that may be read
 }
 
 // decoderOf returns a decoder that decodes a document value by value. A value may have at most `most` bytes.

@@ -74,7 +74,7 @@ func keys(object []byte) map[string]bool {
 	has := map[string]bool{}
 	d := json.NewDecoder(bytes.NewReader(object))
 	type level struct {
-		object, value bool // value: the next token is one, not a key
+		object, value bool // the next token is a value, and no key
 		key           string
 	}
 	var open []level

@@ -29,7 +29,7 @@ func readMemoryTimeline(r io.Reader, name string) ([]Run, error) {
 	}
 	line := timeline{first: math.MaxInt64}
 	first, err := numbers(d)
-	if err == nil && len(first) == 4 && first[1] <= 1000 { // an action
+	if err == nil && len(first) == 4 && first[1] <= 1000 { // the first entry is an action of the timeline
 		err = line.changes(d, first)
 	} else if err == nil {
 		err = line.levels(d, first)

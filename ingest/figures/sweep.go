@@ -29,11 +29,11 @@ type sweepConfig struct {
 type sweepDocument struct {
 	sweepConfig
 	Config        *sweepConfig        `json:"config"`
-	PeakMemory    *float64            `json:"peak_memory"` // bytes
+	PeakMemory    *float64            `json:"peak_memory"` // peak memory in bytes
 	ExecutionTime *float64            `json:"execution_time"`
-	Breakdown     map[string]*float64 `json:"memory_breakdown"` // bytes, by moment
+	Breakdown     map[string]*float64 `json:"memory_breakdown"` // bytes in use, by moment
 	Detailed      struct {
-		Components         map[string]map[string]*float64 `json:"components"` // bytes
+		Components         map[string]map[string]*float64 `json:"components"` // bytes, by component
 		GradientEstimate   *float64                       `json:"gradient_estimate"`
 		ActivationEstimate *float64                       `json:"activation_estimate"`
 	} `json:"detailed_breakdown"`

@@ -21,7 +21,7 @@ type traceEvent struct {
 	Phase string          `json:"ph"`
 	Cat   string          `json:"cat"`
 	Name  string          `json:"name"`
-	TID   json.RawMessage `json:"tid"` // a number, or a text
+	TID   json.RawMessage `json:"tid"` // number or text of the thread
 	TS    *float64        `json:"ts"`
 	Dur   *float64        `json:"dur"`
 	Args  struct {
@@ -48,7 +48,7 @@ type span struct {
 // the trace lacks the call.
 type kernel struct {
 	device int32
-	call   float64 // correlation; NaN = none
+	call   float64 // number of the launch; NaN = none
 	span
 }
 
@@ -57,21 +57,21 @@ type counter struct{ ns, allocated, reserved, change int64 }
 
 // A trace is the part of a trace file that the import keeps.
 type trace struct {
-	base        int64  // base of the trace's times, ns
+	base        int64  // base of the trace's times, in ns
 	gpu         string // name of the first device's GPU
 	rank, world int32
 	steps       []span
 	marks       []span // annotations of the thread that makes the steps
-	backward    []span // what autograd's engine computes
+	backward    []span // operations that autograd's engine computes
 	kernels     []kernel
-	calls       map[float64]int64 // when each correlation was launched
+	calls       map[float64]int64 // time of the launch with each correlation
 	memory      map[int32][]counter
-	odd         int                // events that cannot be read
-	ops         map[string][]int64 // when operations began that the engine does not compute, by thread
-	kept        int                // how many events are kept
+	odd         int                // number of events that cannot be read
+	ops         map[string][]int64 // beginnings of operations outside the engine, by thread
+	kept        int                // number of events that are kept
 
 	stepThread string
-	threads    []string // threads of marks
+	threads    []string // threads that have marks
 }
 
 // maxKept is the largest number of events that are kept, each with at most a hundred bytes. Traces that browsers can
@@ -341,7 +341,7 @@ func (t *trace) run(name string) Run {
 		run.Params["world_size"] = float64(t.world)
 	}
 	run.StartNS, run.EndNS = run.Devices[0].span()
-	if t.base == 0 && run.StartNS < 1e18 { // since the machine was started
+	if t.base == 0 && run.StartNS < 1e18 { // such times count from the start of the machine
 		run.StartNS, run.EndNS = 0, 0
 	}
 	return run

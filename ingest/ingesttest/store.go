@@ -16,7 +16,7 @@ import (
 
 var (
 	mu     sync.Mutex
-	stores = map[string]string{} // with tables, by the folder without
+	stores = map[string]string{} // stores that have tables, by the folder of the store without tables
 )
 
 // Store returns the folder of a copy of a store in which the runs have their tables. If the store itself has tables,

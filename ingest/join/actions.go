@@ -18,7 +18,7 @@ const (
 	sameUnit
 	sameStep
 	outside
-	reach action = 15 << 4 // these bits
+	reach action = 15 << 4 // these bits hold the reach
 )
 
 // crosses reports whether an event belongs to a block that is not both allocated and freed within the event's unit.
@@ -26,14 +26,14 @@ func (t action) crosses() bool { return t&reach >= sameStep }
 
 // stepActions has the actions of one step, divided into units.
 type stepActions struct {
-	of    []action // by place in the step, from 1
+	of    []action // actions by place in the step, from 1
 	size  []int64
 	units []unit
 }
 
 // unit is a part of a step's events: one forward-backward pair, with the events around it.
 type unit struct {
-	stretch // in places of the step
+	stretch // range of places in the step
 	hash    hash
 }
 

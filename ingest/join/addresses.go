@@ -8,9 +8,9 @@ import (
 // addresses finds the allocations at an address. addresses is a hash table with open addressing, and has only the
 // requested addresses, since most allocations are not tagged.
 type addresses struct {
-	slots  []uint64 // 0 = free
-	first  []int32  // first place of each slot in allocs; one more at the end
-	allocs []int32  // by slot, in order of birth
+	slots  []uint64 // addresses; 0 = free slot
+	first  []int32  // first place of each slot in allocs, and one more place at the end
+	allocs []int32  // allocations by slot, in order of birth
 	mask   uint64
 }
 
@@ -60,7 +60,7 @@ func (a *addresses) find(addr uint64) (slot uint64, ok bool) {
 	if addr == 0 {
 		return 0, false
 	}
-	const golden = 0x9E3779B97F4A7C15 // spreads addresses, which are multiples of 512
+	const golden = 0x9E3779B97F4A7C15 // a factor that spreads addresses, which are multiples of 512
 	for s := (addr * golden >> 20) & a.mask; ; s = (s + 1) & a.mask {
 		if a.slots[s] == addr {
 			return s, true

@@ -10,7 +10,7 @@ import (
 type alignment struct {
 	step, other stretch
 	otherStep   int
-	limit       int64 // the last event of the other step; later events do not count
+	limit       int64 // last event of the other step that counts
 	how         string
 	parts       *unitMap // nil = both steps do the same
 	// crossing maps the events of allocations that outlive their unit. The two steps may have different numbers of
@@ -22,7 +22,7 @@ type alignment struct {
 // unitMap maps the events of one step to places in another step. A place is the number of a program event within its
 // step, from 1.
 type unitMap struct {
-	reached []int32 // by place in step: how far in its unit of the other step the events up to that place go
+	reached []int32 // how far in its unit of the other step the events up to each place of the step go
 	units   []unitPair
 }
 
@@ -56,7 +56,7 @@ type matchedPair struct {
 
 // workbench holds the buffers for comparing two steps, which are reused for the next two.
 type workbench struct {
-	born    []int32 // by place in the other step: the allocation made there, plus 1
+	born    []int32 // allocation made at each place of the other step, plus 1
 	pairs   []matchedPair
 	factors factors
 }

@@ -11,9 +11,9 @@ import (
 // same allocations in each step, and only instrumented steps have tags.
 type matches struct {
 	program      *program
-	matchByAlloc []int32 // by allocation: its match, or -1; nil = no allocation has one
-	alignment    []int32 // by allocation that has a match: the alignment of its step
-	crossing     []bool  // by allocation that has a match: see [alignment]
+	matchByAlloc []int32 // match of each allocation, or -1; nil = no allocation has a match
+	alignment    []int32 // alignment of the step, for each allocation that has a match
+	crossing     []bool  // for each allocation that has a match: see [alignment]
 	alignments   []*alignment
 	prefetch     prefetch
 }
@@ -103,11 +103,11 @@ func (m *matches) take(s *stepMatcher, al *alignment) (taken int64) {
 type stepMatcher struct {
 	f            *facts
 	program      *program
-	at           []stretch        // by step
-	hashes       []uint64         // by step, of what the step does
-	instrumented []int            // steps
-	byHash       map[uint64][]int // instrumented steps
-	beforeByHash map[uint64][]int // steps before instrumented ones
+	at           []stretch        // the range of each step
+	hashes       []uint64         // hash of what each step does
+	instrumented []int            // indexes of the instrumented steps
+	byHash       map[uint64][]int // instrumented steps by hash
+	beforeByHash map[uint64][]int // steps before instrumented ones, by hash
 	parts        partMatcher
 	bench        workbench
 }

@@ -11,15 +11,15 @@ import (
 // boundTag is a tag and the allocation that it names.
 type boundTag struct {
 	alloc int32
-	tag   int32 // index in the context's tags
-	seq   int64 // the state that the tag was made in, as far as events tell
+	tag   int32 // index of the tag in the context's tags
+	seq   int64 // event after which the tag was made, as far as events tell
 }
 
 // bindings has the tags of each allocation, and how many tags name none or are ambiguous.
 type bindings struct {
-	tags      lists[boundTag] // by allocation, in order of k
-	ambiguous int64           // tags that fit several allocations, or none
-	listed    []string        // the first ambiguous tags, in words
+	tags      lists[boundTag] // tags of each allocation, in order of k
+	ambiguous int64           // number of tags that fit several allocations, or none
+	listed    []string        // the first ambiguous tags, as text
 }
 
 // maxListed is the largest number of ambiguous tags that are described one by one. All ambiguous tags are counted.
@@ -121,9 +121,9 @@ type bindingWindow struct {
 	f        *facts
 	k        uint32 // marks below k have been seen
 	done     int64
-	previous []uint32 // by thread: its last mark
+	previous []uint32 // last mark of each thread
 	threads  []uint16 // threads that have a mark
-	ends     []uint32 // ends of backward runs, in order
+	ends     []uint32 // marks that end backward runs, in order
 	gaps     []int64  // events that stand for gaps, in order
 }
 
@@ -148,7 +148,7 @@ func (w *bindingWindow) doneBefore(k uint32) int64 {
 			w.backwardEnded()
 		}
 	}
-	for len(w.gaps) > 0 && w.gaps[0] <= w.f.marks.seqAt(k) { // whatever was recorded before a gap is done with
+	for len(w.gaps) > 0 && w.gaps[0] <= w.f.marks.seqAt(k) { // everything recorded before a gap is settled
 		w.done = max(w.done, w.gaps[0])
 		w.gaps = w.gaps[1:]
 	}

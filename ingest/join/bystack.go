@@ -14,13 +14,13 @@ type stackFinder struct {
 	f *facts
 	// The events, in order, at which each part of the program requested or freed memory.
 	forward, backward, update []int64
-	elsewhere                 []int64      // allocations that are not the optimizer's
-	recorded                  bool         // allocations have stacks, so one without a stack was not made by Python
-	workspaces                map[int]bool // allocations
+	elsewhere                 []int64      // allocations that do not belong to the optimizer
+	recorded                  bool         // allocations have stacks, so Python did not make one without a stack
+	workspaces                map[int]bool // allocations that are workspaces
 }
 
-// ownByStack assigns owners from stacks to allocations whose owner is known only by phase, or that are untraced. For
-// recordings with marks, which have no meanings of stacks, it changes nothing.
+// ownByStack assigns owners from stacks to allocations whose owner is known only by phase, or that are untraced. It
+// changes nothing for recordings with marks, since their stacks have no meanings.
 func ownByStack(f *facts, owners lists[owner]) lists[owner] {
 	if f.device.Meanings == nil {
 		return owners
@@ -73,7 +73,7 @@ func (s *stackFinder) findWorkspaces() {
 	type key struct {
 		stream   uint64
 		size     int64
-		backward bool // autograd has a thread of its own
+		backward bool // autograd runs on a thread of its own
 	}
 	kept := map[key][]int{}
 	for i := range s.f.allocs {

@@ -35,25 +35,25 @@ type Context struct {
 	span      []int32
 	module    []uint32
 	thread    []uint16
-	dp        []bool // inside a DP hook's computation
+	dp        []bool // the mark lies inside a DP hook's computation
 	recording []bool
-	paused    []bool // recording has begun and is paused, between windows of steps
-	followed  []bool // the agent said that it followed the script's lines
+	paused    []bool // recording is paused at the mark, between windows of steps
+	followed  []bool // the agent followed the script's lines at the mark
 	// saysLines is true if the journal says when the agent followed lines.
 	saysLines bool
 	// releases holds the k at which a backward run ended that did not keep its graph, by thread.
 	releases map[uint16][]uint32
-	drains   []uint32        // k of each drain's begin
-	engine   map[uint16]bool // the autograd engine's threads
+	drains   []uint32        // first mark of each drain
+	engine   map[uint16]bool // threads of autograd's engine
 	// backwardEnds holds the k at which an outermost backward run ended while no other thread had one in progress. At
 	// each of these k, autograd's engine threads, which all threads share, are idle.
 	backwardEnds []uint32
-	tags         []spool.Tag // in order of k
+	tags         []spool.Tag // the tags, in order of k
 	reducers     []reducer
-	dropping     map[uint32]bool // marks while autocast lets go of its casts
-	surveys      []uint32        // k of each look at all that the script holds
-	reducing     map[uint32]int  // marks while a reducer makes its buckets: which of reducers, from 1
-	groupEnd     []uint32        // k at which a group of spans ends
+	dropping     map[uint32]bool // marks while autocast empties its cache
+	surveys      []uint32        // marks of looks at all that the script holds
+	reducing     map[uint32]int  // for marks while a reducer makes its buckets: number of the reducer, from 1
+	groupEnd     []uint32        // marks at which groups of spans end
 	times        Times
 }
 
@@ -105,16 +105,16 @@ func (c *Context) drainEnd(k uint32) uint32 {
 // reducer is a stretch of time in which a DDP reducer makes its buckets.
 type reducer struct {
 	name uint32
-	done uint32 // the mark that ends the reducer's work; 0 = it never ended
+	done uint32 // the mark that ends the reducer's work; 0 = the work never ended
 }
 
 // threadState has the calls and runs that one thread has begun and not yet ended.
 type threadState struct {
-	modules  []uint32 // calls under way, outermost first
-	samplers []uint32 // DP hooks under way
+	modules  []uint32 // running calls of modules, outermost first
+	samplers []uint32 // running DP hooks
 	backward []uint32 // modules whose backward runs, outermost first
-	runs     []uint8  // flags of the backward runs under way
-	reducer  int      // under way: which of the context's, from 1
+	runs     []uint8  // flags of the running backward runs
+	reducer  int      // the reducer that makes buckets: number from 1
 }
 
 func (s *threadState) module() uint32 {
@@ -148,7 +148,7 @@ const noThread = 1<<16 - 1
 const maxStack = 10_000
 
 func (c *Context) walk() {
-	running := 0 // threads with a backward run under way, the engine's own left out
+	running := 0 // threads in a backward run, without the engine's own
 	states := map[uint16]*threadState{}
 	recording, began, followed, k := true, false, false, uint32(0)
 	for i := range c.rank.Marks {
@@ -160,7 +160,7 @@ func (c *Context) walk() {
 		}
 		id := uint32(m.A)
 		switch m.Kind {
-		case spool.ForwardBegin: // outermost by definition, even if ends are missing
+		case spool.ForwardBegin: // a forward is outermost by definition, even if ends are missing
 			s.modules = append(s.modules[:0], id)
 		case spool.ForwardEnd:
 			s.modules = s.modules[:0]
@@ -221,7 +221,7 @@ func (c *Context) walk() {
 			c.surveys = append(c.surveys, m.K)
 		case spool.DrainBegin:
 			c.drains = append(c.drains, m.K)
-		case spool.CudaReady: // recording begins before the next mode is marked
+		case spool.CudaReady: // recording begins before the agent marks a mode
 			recording, began = true, true
 		case spool.Mode:
 			recording = m.Flags&spool.FlagRecording != 0
@@ -229,7 +229,7 @@ func (c *Context) walk() {
 			followed = m.Flags&spool.FlagLines != 0
 			c.saysLines = c.saysLines || followed
 		}
-		for ; k < m.K; k++ { // marks that were never finished
+		for ; k < m.K; k++ { // marks that their threads never finished
 			c.thread[k], c.recording[k], c.paused[k] = noThread, recording, began && !recording
 			c.followed[k] = followed
 		}

@@ -157,7 +157,7 @@
 //
 // # GPU time
 //
-// Marks of the engine's thread say which module's backward is running. The modules' backward calls nest, and time in no
-// inner module's backward is charged to the enclosing module. GPU time between two CUDA events belongs to the module
-// that is running at the first one ([Context.ModuleTimes]).
+// Marks of the engine's thread show which module's backward is running. These calls are nested: time outside of any
+// inner module's backward counts for the enclosing module. GPU time between two CUDA events belongs to the module that
+// is running at the first one ([Context.ModuleTimes]).
 package join

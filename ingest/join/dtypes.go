@@ -7,8 +7,8 @@ import (
 
 // dtype is the data type of the tensors that were tagged in an allocation.
 type dtype struct {
-	of    spool.DType // 0 = no tag says
-	mixed bool        // tags of several dtypes
+	of    spool.DType // dtype of the tags; 0 = no tag has one
+	mixed bool        // the block has tags of several dtypes
 }
 
 // name returns the dtype's name in allocations.parquet; empty if the dtype is unknown.

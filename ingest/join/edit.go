@@ -54,8 +54,8 @@ func (p *partMatcher) middle(a, b sequence, places []int32, shift int32, factors
 	}
 	limit := min(maxEdits, n+m)
 	p.buffer.furthest = grown(p.buffer.furthest, 2*limit+2)
-	v := p.buffer.furthest      // by diagonal x-y, plus limit: how far along a
-	trace := p.buffer.trace[:0] // v's middle before each step: of step d from d² on
+	v := p.buffer.furthest      // how far along each diagonal x-y, plus limit, the search has come
+	trace := p.buffer.trace[:0] // the middle part of v before each step: step d's begins at d²
 	for d := 0; d <= limit; d++ {
 		if p.work += d; p.work > maxWork {
 			return false
@@ -87,7 +87,7 @@ func (p *partMatcher) middle(a, b sequence, places []int32, shift int32, factors
 // backtrack reconstructs an edit of d steps from the furthest places that were reached before each step.
 func backtrack(trace []int32, d, x, y int, places []int32, shift int32) {
 	for ; d > 0; d-- {
-		before := trace[(d-1)*(d-1) : d*d] // of diagonals -(d-1)..d-1
+		before := trace[(d-1)*(d-1) : d*d] // the diagonals from -(d-1) to d-1
 		at := func(k int) int {
 			if k < -(d-1) || k > d-1 {
 				return -1
@@ -101,7 +101,7 @@ func backtrack(trace []int32, d, x, y int, places []int32, shift int32) {
 		}
 		px := at(from)
 		py := px - from
-		begin := px // of the diagonal
+		begin := px // where the diagonal begins
 		if from == k-1 {
 			begin++
 		}

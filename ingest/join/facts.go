@@ -9,17 +9,17 @@ import (
 // facts is the data about one device that all passes may look up. facts is computed before the first pass, and no pass
 // changes it.
 type facts struct {
-	context *Context   // what holds at each mark
+	context *Context   // the phase, module and further facts at each mark
 	marks   *positions // where each mark lies among the events
 	device  Device
-	actions []schemas.Action // by event
-	allocs  []replay.Alloc   // in order of birth
-	births  []birth          // by allocation
+	actions []schemas.Action // action of each event
+	allocs  []replay.Alloc   // the allocations, in order of birth
+	births  []birth          // facts of each allocation's birth
 }
 
 // birth says in which span and module an allocation was made.
 type birth struct {
-	span   int32 // in the rank's spans
+	span   int32 // index in the rank's spans
 	module uint32
 	dp     bool // in the computation of a DP hook
 }
@@ -103,7 +103,7 @@ func instrumentedPeak(f *facts) *int64 {
 		if i == len(spans)-1 {
 			to = r.Events
 		}
-		if to <= from { // no event of its own
+		if to <= from { // the span has no event of its own
 			continue
 		}
 		if bytes, seq := r.PeakBetween(from+1, to); bytes == r.PeakAllocated {

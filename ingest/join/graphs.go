@@ -11,11 +11,11 @@ import (
 // graphs says when autograd's graphs were made and when backward runs freed them.
 type graphs struct {
 	f        *facts
-	releases []release // in order
+	releases []release // releases of graphs, in order
 	backward []pass
-	forward  []pass              // recompute, too
-	called   map[uint16][]call   // outermost calls of models, by thread, in order
-	again    map[uint64][]uint32 // the marks at which calls of a model begin, by model, in order
+	forward  []pass              // forward passes, including recomputed ones
+	called   map[uint16][]call   // outermost calls of models, by thread and in order
+	again    map[uint64][]uint32 // marks at which calls of each model begin, in order
 }
 
 // call is an outermost call of a model.
@@ -39,7 +39,7 @@ func findGraphs(f *facts) *graphs {
 	spans := f.context.rank.Steps.Spans
 	for _, ks := range f.context.releases {
 		for _, k := range ks {
-			s := &spans[f.context.span[max(k, 1)-1]] // at k itself the backward phase is over
+			s := &spans[f.context.span[max(k, 1)-1]] // at mark k itself the backward phase is over
 			g.releases = append(g.releases, release{f.marks.seqAt(k), s.Step, s.Microbatch})
 		}
 	}

@@ -10,11 +10,11 @@ import (
 // holder is the holder of an allocation that one search found.
 type holder struct {
 	alloc int32
-	look  int32 // in the rank's looks
+	look  int32 // index of the look in the rank's looks
 	seq   int64
 	kind  schemas.HolderKind
 	path  string
-	view  int64 // bytes that the tensors show; 0 = all
+	view  int64 // bytes that the tensors show; 0 = all of the block
 }
 
 // needsNoHolder lists the categories that already say what keeps a block.
@@ -48,7 +48,7 @@ func findHolders(f *facts, owners lists[owner]) (found []holder) {
 			b := &look.Blocks[k]
 			tag := spool.Tag{K: look.K, Address: b.Address, Bytes: b.Bytes}
 			alloc, ok := named(f, index.of(b.Address), &tag, lo, seq)
-			if !ok { // the record says that one of several allocations is kept, but not which
+			if !ok { // several allocations fit the record, and it is unknown which is meant
 				for _, candidate := range index.of(b.Address) {
 					native.told[candidate] = native.told[candidate] || f.allocs[candidate].AllocSeq <= seq
 				}
@@ -72,9 +72,9 @@ func findHolders(f *facts, owners lists[owner]) (found []holder) {
 // ask about events in rising order.
 type nativeFinder struct {
 	facts *facts
-	told  []bool  // by allocation
+	told  []bool  // allocations whose holder a search has found
 	next  int     // the first allocation that no search has covered yet
-	open  []int32 // allocations before next that may yet be found
+	open  []int32 // allocations before next that a later search may find
 }
 
 func (n *nativeFinder) appendAt(found []holder, look int32, seq int64, owners lists[owner]) []holder {
@@ -85,7 +85,7 @@ func (n *nativeFinder) appendAt(found []holder, look int32, seq int64, owners li
 		if n.told[alloc] || n.facts.end(int(alloc)) <= seq {
 			return true
 		}
-		if keeperIsKnown(owners.of(int(alloc)), seq) { // until another category owns the allocation
+		if keeperIsKnown(owners.of(int(alloc)), seq) { // the holder counts until another category owns the allocation
 			return false
 		}
 		found = append(found, holder{alloc, look, seq, schemas.HeldByCpp, "", 0})

@@ -25,13 +25,13 @@ type Device struct {
 type Result struct {
 	facts  *facts
 	owners lists[owner] // owners of each allocation in order of precedence
-	dtypes []dtype      // by allocation
-	lines  []uint32     // by allocation; nil = no line is known
+	dtypes []dtype      // dtype of each allocation
+	lines  []uint32     // line of each allocation; nil = no line is known
 	// holders are the holders of allocations, in the order in which they were found.
 	holders []holder
 
 	AmbiguousTags       int64
-	Ambiguous           []string // the first ambiguous tags, in words
+	Ambiguous           []string // the first ambiguous tags, as text
 	BareSteps           []schemas.BareStep
 	InstrumentedPeakSeq *int64 // see [schemas.DeviceVerdict]
 }
@@ -40,7 +40,7 @@ type Result struct {
 // block of any device had. unbound leaves out tags that were made while events were lost, since their blocks may have
 // been allocated and freed without an event.
 func Join(c *Context, devices []Device) (results []*Result, unbound int64) {
-	known := make([]bool, len(c.tags)) // by tag: some device had its address
+	known := make([]bool, len(c.tags)) // whether some device had a tag's address, by tag
 	var losses []markRange
 	for _, d := range devices {
 		losses = append(losses, lossesOf(c, d.Checkpoints)...)
@@ -71,7 +71,7 @@ func joinDevice(c *Context, d Device, known []bool) *Result {
 	prefetched := findPrefetched(f, bound.tags, tagged, matches)
 	dtypes := findDTypes(f, bound.tags, matches, prefetched)
 	lines := findLines(f, matches)
-	bound.tags = lists[boundTag]{} // a long run's are large, and no pass below looks at them
+	bound.tags = lists[boundTag]{} // a long run has many bound tags, and no later pass needs them
 
 	r := newRules(f, graphs, matches, workspaces)
 	owners := applyRules(r, tagged)

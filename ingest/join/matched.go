@@ -7,7 +7,7 @@ func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owne
 		return owners
 	}
 	n := len(r.f.allocs)
-	return listsOf(n, n+n/8, func(all []owner, alloc int) []owner { // most have one owner each
+	return listsOf(n, n+n/8, func(all []owner, alloc int) []owner { // most allocations have one owner each
 		if isPrefetched(prefetched, alloc) {
 			return ownPrefetched(r, all, owners, alloc)
 		}
@@ -32,10 +32,10 @@ func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owne
 func ownLike(r *rules, all, seen []owner, o owner, alloc, match int) []owner {
 	m, a := r.matches, &r.f.allocs[alloc]
 	al := m.alignments[m.alignment[alloc]]
-	if o.begin > al.limit || o.evidence != tagged && len(seen) > 0 { // a rule's word against a tag's
+	if o.begin > al.limit || o.evidence != tagged && len(seen) > 0 { // a rule's verdict against a tag's
 		return all
 	}
-	here := func(seq int64) int64 { // the same moment of this step
+	here := func(seq int64) int64 { // the same moment of this step, for a moment of the other
 		return al.moment(m.program, m.program.number[a.AllocSeq], seq, m.crossing[alloc])
 	}
 	n := o

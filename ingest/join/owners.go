@@ -13,11 +13,11 @@ type owner struct {
 	alloc      int32
 	category   categoryIndex
 	evidence   evidence
-	observed   bool // the end is the owner's own: it let go before the allocation was freed
-	user       bool // from a tag of the user's, of this allocation or of its match
+	observed   bool // the owner ended before the allocation was freed
+	user       bool // a tag of the script made the owner, for this allocation or for its match
 	name       uint32
 	module     uint32
-	begin, end int64 // end 0 = to the end of recording
+	begin, end int64 // events; end 0 = to the end of recording
 }
 
 // evidence says how an owner is known, as an index in evidences.
@@ -35,7 +35,7 @@ var evidences = [...]schemas.Evidence{schemas.Tagged, schemas.Lifetime, schemas.
 // lists has one list for each allocation. All lists lie in a single slice.
 type lists[T any] struct {
 	all   []T
-	first []int32 // by allocation; one more at the end
+	first []int32 // index of each allocation's first owner, and one more index at the end
 }
 
 // listsOf builds the lists of n allocations in order. add appends the list of one allocation to the slice of all lists.

@@ -25,7 +25,7 @@ const (
 
 // partMatcher compares steps unit by unit.
 type partMatcher struct {
-	actions map[int]*stepActions // by step
+	actions map[int]*stepActions // actions of each step
 	spare   []*stepActions
 	buffer  struct {
 		phase            []family
@@ -50,12 +50,12 @@ func (m *partMatcher) forget(i int) {
 // allocations have a match is not used.
 func (s *stepMatcher) stepsWithSharedParts(i int) []*alignment {
 	first := s.firstAfter(s.at[i].from)
-	left := s.firstAfter(s.at[i].to) - first // allocations without a match so far
+	left := s.firstAfter(s.at[i].to) - first // number of allocations without a match so far
 	births, known := left, make([]bool, left)
 	var found []*alignment
 	taken := map[*alignment]int{}
 	near := nearest(s.instrumented, i, neighbours)
-	for o := range s.parts.actions { // steps that lie behind are not needed any more
+	for o := range s.parts.actions { // steps that lie behind are no longer needed
 		if len(near) > 0 && o < near[0] {
 			s.parts.forget(o)
 		}
@@ -162,7 +162,7 @@ func (m *partMatcher) edit(a *stepActions, u *unit, b *stepActions, v *unit) []i
 		}
 	}
 	for factor, n := range all {
-		if n <= 2 { // a separate block: its birth and its death
+		if n <= 2 { // the unit is one block: its birth and its death
 			delete(all, factor)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 
 // positions says where the marks of a rank lie among the events of a device.
 type positions struct {
-	before []int32     // by mark: the number of events before the mark
-	last   []int32     // by mark: the last event that carries the mark; 0 = none
-	gaps   []int64     // events that stand for times in which nothing was recorded
+	before []int32     // number of the events before each mark
+	last   []int32     // last event with each mark; 0 = none
+	gaps   []int64     // events that stand for times without recording
 	losses []markRange // see lossesOf
 	events int64
 }
@@ -25,7 +25,7 @@ type markRange struct{ first, last uint32 }
 // with the mark that ends that window.
 func lossesOf(c *Context, checkpoints []schemas.Checkpoint) []markRange {
 	var all []markRange
-	recorded := uint32(0) // the drain that took the last events
+	recorded := uint32(0) // number of the drain that took the last events
 	for _, cp := range checkpoints {
 		if cp.Reason == schemas.ReasonLost || cp.Reason == schemas.ReasonWindow {
 			all = append(all, markRange{recorded, c.drainEnd(uint32(cp.K))})

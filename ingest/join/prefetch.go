@@ -8,19 +8,19 @@ import (
 
 // A batch may be prefetched: made in the step before the step whose model uses it. If the step that uses the batch is
 // bare, no tag says that the block is a batch. But if the corresponding block was made for an instrumented step, a tag
-// of that step says so.
+// of that step shows that it is a batch.
 
 // prefetch matches the allocations of two kinds of steps: steps before a bare step with steps before an
 // instrumented one.
 type prefetch struct {
-	matchByAlloc []int32         // by allocation: its match, or -1; nil = no allocation has one
-	by           map[int64]shift // by step that a bare one follows
+	matchByAlloc []int32         // match of each allocation, or -1; nil = no allocation has a match
+	by           map[int64]shift // shift of each step that a bare step follows
 }
 
 // shift describes where, in the following step, the batches are used that a step prefetched.
 type shift struct {
-	events int32 // by how many program events the step lies behind its match
-	end    int32 // the last program event of the step after the match, if the bare step does the same; else 0
+	events int32 // how many program events the step lies behind its match
+	end    int32 // last program event of the step after the match, if the bare step does the same; else 0
 }
 
 // look aligns step i, which a bare step follows, with a step that an instrumented step follows.

@@ -6,8 +6,8 @@ import "github.com/dpsight/dpsight/schemas"
 // events repeat from step to step. All other events depend on the allocator, which decides when to reserve and release
 // segments and when frees complete.
 type program struct {
-	number []int32 // by event: the number of program events up to it
-	seq    []int32 // by number: its event
+	number []int32 // number of program events up to each event
+	seq    []int32 // event with each number
 }
 
 func newProgram(actions []schemas.Action) *program {

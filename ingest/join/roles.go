@@ -10,8 +10,8 @@ import (
 // role is a rule that gives a module its role by the module's class, by its last name, or by any name in its path.
 type role struct {
 	name  string
-	class []string // parts of the class, lower case
-	last  []string // own names
+	class []string // parts of the class's name, in lower case
+	last  []string // parts of the module's own name
 	path  []string // parts of any name in the path
 }
 

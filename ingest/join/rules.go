@@ -37,15 +37,15 @@ var ruleList = []rule{
 type unowned struct {
 	*replay.Alloc
 	birth      *birth
-	span       *steps.Span // span that the block was made in
-	family     family      // family of the span that the block was made in
+	span       *steps.Span // the span in which the block was made
+	family     family      // family of the span in which the block was made
 	untraced   bool
 	workspace  bool
-	lossTarget bool // a loss's own node held the block
-	output     bool // a model returned the block as a result, and has returned another one since
-	unmatched  bool // belongs to a bare step and has no match
-	whole      bool // the time is all of its life
-	inside     bool // the time ends inside the phase of its birth
+	lossTarget bool // the node of a loss held the block
+	output     bool // a model returned the block, and has returned another one since
+	unmatched  bool // the block belongs to a bare step and has no match
+	whole      bool // the judged time is all of the block's life
+	inside     bool // the judged time ends inside the phase of the block's birth
 	begin, end int64
 
 	alloc int
@@ -56,7 +56,7 @@ type verdict struct {
 	category categoryIndex
 	evidence evidence
 	name     uint32
-	until    int64 // the end of the verdict's validity if that is before the end of the time, else 0
+	until    int64 // event up to which the verdict holds if it does not hold to the end of the time, else 0
 }
 
 // rules has the data about a device that the rules look up.
@@ -64,15 +64,15 @@ type rules struct {
 	f          *facts
 	graphs     *graphs
 	matches    *matches
-	workspaces []bool  // by allocation
-	phaseEnd   []int64 // by occurrence of a phase: its last event
-	stepEnd    []int64 // by step: its last event
+	workspaces []bool  // allocations that are workspaces
+	phaseEnd   []int64 // last event of each occurrence of a phase
+	stepEnd    []int64 // last event of each step
 	events     int64
-	private    bool // per-sample gradients, or their norms, are computed
-	calls      bool // a model is called
-	marked     bool // the agent says what the script calls, and the file is dpsight's own
+	private    bool // the run computes per-sample gradients, or their norms
+	calls      bool // the run calls a model
+	marked     bool // the agent marks what the script calls, and the file is dpsight's own
 	scratch    []owner
-	time       unowned // time that is judged
+	time       unowned // the time of a block that is judged
 }
 
 func newRules(f *facts, g *graphs, m *matches, workspaces []bool) *rules {
@@ -127,7 +127,7 @@ func (r *rules) fill(all []owner, first, alloc int) []owner {
 		return r.own(all, u, begin, end)
 	}
 	r.scratch = append(r.scratch[:0], all[first:]...)
-	if u.lossTarget { // a name in the script says less than the purpose, unless the user states it
+	if u.lossTarget { // a purpose tells more than a name in the script, unless the user stated it
 		r.scratch = slices.DeleteFunc(r.scratch, func(o owner) bool { return o.category == script && !o.user })
 	}
 	slices.SortFunc(r.scratch, func(a, b owner) int { return cmp.Compare(a.begin, b.begin) })

@@ -25,7 +25,7 @@ func ownByTag(f *facts, g *graphs, tags lists[boundTag], m *matches) lists[owner
 type tagger struct {
 	f      *facts
 	graphs *graphs
-	open   []int // by category: the index of its owner that has not let go yet, plus 1
+	open   []int // by category: index of its owner that is still open, plus 1
 }
 
 // own appends the owners that the tags of one allocation prove.
@@ -40,10 +40,10 @@ func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 	for _, b := range bound {
 		tag := &f.context.tags[b.tag]
 		category := categoryOf(f, tag)
-		if weight && category == activations { // autograd saved a weight
+		if weight && category == activations { // autograd has saved a weight
 			continue
 		}
-		if named && tag.Kind == spool.TagHeld { // the user's statement takes precedence over who keeps it
+		if named && tag.Kind == spool.TagHeld { // the user's statement takes precedence over the holder
 			continue
 		}
 		o := t.open[category]
@@ -78,7 +78,7 @@ func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 	return kept
 }
 
-// saidAgain adds the name and the module of a further tag to the owner that the tag repeats.
+// saidAgain adds the name and the module of a tag to an owner that an earlier tag already proved.
 func saidAgain(o *owner, tag *spool.Tag) {
 	if o.name == 0 {
 		o.name = tag.Name
@@ -98,15 +98,15 @@ func (t *tagger) begin(before []owner, alloc int, b boundTag, category categoryI
 	}
 	o.begin = max(t.beginning(category, alloc, len(before) > 0, b.seq), t.f.allocs[alloc].AllocSeq)
 	for _, p := range before {
-		// The owner holds the allocation again after an untag. Bare steps do not show since when.
+		// The owner holds the allocation again after an untag. Bare steps do not show from which event on.
 		if p.category == category {
 			o.begin = max(o.begin, p.end)
 		}
 	}
-	if tag.Kind == spool.TagSavedTensor || tag.Kind == spool.TagHookActivation { // a batch or a mask was there before
+	if tag.Kind == spool.TagSavedTensor || tag.Kind == spool.TagHookActivation { // an earlier batch or mask
 		o.begin = min(t.graphs.heldFrom(tag.K, o.begin), max(o.begin, b.seq))
 	}
-	if tag.Kind == spool.TagHeld && t.graphs.unseen(alloc) { // autograd may have held it as well
+	if tag.Kind == spool.TagHeld && t.graphs.unseen(alloc) { // autograd may have held the block as well
 		o.begin = max(o.begin, min(t.graphs.givenUp(alloc), b.seq))
 	}
 	return o

@@ -63,7 +63,7 @@ func findTimes(c *Context) (t Times) {
 			stepGPU[p.Step] += schemas.OrZero(p.GPUNS)
 		}
 	}
-	for s := range schemas.Captured(t.Phases) { // a captured step did not run
+	for s := range schemas.Captured(t.Phases) { // the kernels of a captured step did not run
 		if s.Step < int64(len(stepGPU)) {
 			stepGPU[s.Step] = 0
 		}
@@ -95,7 +95,7 @@ func (c *Context) ModuleTimes() []schemas.ModuleTime {
 		ns    int64
 	}
 	sums := map[key]*sum{}
-	began := map[key]uint32{} // of each step and phase
+	began := map[key]uint32{} // first mark of each step and phase
 	c.eachInterval(func(iv *spool.Interval) {
 		s := &steps.Spans[c.span[iv.BeginK]]
 		if s.Step < 0 || s.Step >= int64(len(steps.Steps)) || !steps.Steps[s.Step].Instrumented {

@@ -30,8 +30,8 @@ type beginning uint8
 
 const (
 	fromBirth   beginning = iota
-	fromTag               // the block was something else before
-	fromDPBirth           // from birth if it was born in DP code, else from the tag
+	fromTag               // the block had another category before the tag
+	fromDPBirth           // the category holds from birth if the block was born in DP code, else from the tag
 )
 
 var beginnings = map[schemas.Category]beginning{
@@ -71,7 +71,7 @@ func index(c schemas.Category) categoryIndex {
 }
 
 var (
-	tagIndex   [256]categoryIndex // by kind of tag, which is a byte
+	tagIndex   [256]categoryIndex // index of the category for each kind of tag, which is a byte
 	beginIndex = make([]beginning, len(schemas.Categories))
 )
 

@@ -48,9 +48,9 @@ func Workspaces(config string) int64 {
 type workspaceFinder struct {
 	f        *facts
 	sizes    map[int64]bool
-	perCall  map[int64]bool // sizes of workspaces that are taken for one call
+	perCall  map[int64]bool // sizes of workspaces that one call takes and frees
 	complete bool           // some step is complete
-	lastEnd  int64          // the last event of the last step
+	lastEnd  int64          // last event of the last step
 	taken    map[workspaceKey]bool
 	sites    map[workspaceSite]bool // sites at which the first step made workspaces
 	later    map[workspaceKey][]int // allocations of later steps that may be workspaces, in order

@@ -31,7 +31,7 @@ func (m *models) ambiguousRoots() []bool {
 	for i := range m.roots {
 		r := &m.roots[i]
 		ambiguous[i] = r.agentLabel != ""
-		for k := i + 1; k < len(m.roots) && !ambiguous[i]; k++ { // the agent labels the later model
+		for k := i + 1; k < len(m.roots) && !ambiguous[i]; k++ { // the agent labels the later of two models
 			later := &m.roots[k]
 			ambiguous[i] = later.agentLabel != "" &&
 				(r.sharesNames(later) || r.rootParameters && m.labelledForRootParameters(k))
@@ -70,7 +70,7 @@ func numberSameClass(roots []*root) {
 // module, and all earlier models that may have parameters of the same names have the same class.
 func (m *models) labelledForRootParameters(k int) bool {
 	labelled := &m.roots[k]
-	class := "" // of the models before it that have parameters in the root module
+	class := "" // class of the earlier models that have parameters in the root module
 	for i := range m.roots[:k] {
 		r := &m.roots[i]
 		if r.agentLabel != "" {

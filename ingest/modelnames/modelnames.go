@@ -21,8 +21,8 @@ func Disambiguate(j *spool.Journal) {
 // models has all models of a journal, and the labels that rename them.
 type models struct {
 	roots       []root
-	rootOf      map[uint32]int    // by module: the place of its model in roots
-	tableLabels map[string]string // by the agent's label
+	rootOf      map[uint32]int    // index in roots of each module's model
+	tableLabels map[string]string // label in tables, by the agent's label
 
 	// sharedRootParameters are the names of parameters that both a labelled and an unlabelled model have in their root
 	// modules.
@@ -35,9 +35,9 @@ type models struct {
 // root is a model: its root module, its labels, and the paths of its modules.
 type root struct {
 	class      string
-	agentLabel string          // "" = the agent gave none
-	tableLabel string          // "" = its names in tables are the agent's
-	paths      map[string]bool // of its modules, without the agent's label
+	agentLabel string          // label that the agent gave the model; "" = none
+	tableLabel string          // label in tables; "" = the agent's names are kept
+	paths      map[string]bool // paths of the model's modules, without the agent's label
 	// rootParameters is true if the root module itself has parameters. For a model with the agent's label, it is true
 	// only if a parameter's name also occurs without the label.
 	rootParameters bool
@@ -49,7 +49,7 @@ func findModels(j *spool.Journal) *models {
 	parameters := parameterNames(j)
 	seen := map[uint32]bool{}
 	for i, info := range j.Modules {
-		if seen[info.ID] { // a module is written again when there is news of it
+		if seen[info.ID] { // the agent writes a module again when a fact about it is new
 			continue
 		}
 		seen[info.ID] = true

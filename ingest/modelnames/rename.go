@@ -17,7 +17,7 @@ func (m *models) rename(j *spool.Journal) {
 	for number := range j.Names {
 		free = max(free, number+1)
 	}
-	renumbered := map[uint32]uint32{} // by a name's number before: its number after
+	renumbered := map[uint32]uint32{} // new number of each renamed name, by its old number
 	for i := range j.Tags {
 		t := &j.Tags[i]
 		before, ok := j.Names[t.Name]

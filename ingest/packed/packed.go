@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	maxDepth   = 4         // packings inside one another
-	maxEntries = 1000      // entries of one archive
-	maxTar     = 256 << 30 // bytes of an archive that are walked through
+	maxDepth   = 4         // how deep archives may lie inside one another
+	maxEntries = 1000      // how many entries of one archive are read
+	maxTar     = 256 << 30 // how many bytes of an archive are read
 	tarHead    = 512
 )
 
 // An Entry is one file inside a packed file, or a plain file itself.
 type Entry struct {
-	Name string // without folders and without the suffixes of compression
+	Name string // name of the file, without folders and without suffixes of compression
 	// Folder is the entry's folder in its archive; empty = none. An archive inside the archive counts as a folder.
 	Folder string
 	Packed bool // the entry is not the file itself

@@ -37,19 +37,19 @@ type Decoder struct {
 	at       int64 // offset of the current opcode
 	b        Builder
 	limits   Limits
-	used     int64 // bytes charged
+	used     int64 // bytes that the limit has counted so far
 	elements int64
 	protocol int
 	size     int64 // bytes of the input; 0 = unknown
 
 	stack []Value
-	marks []uint32 // stack heights
-	memo  []Value  // kind 0: never written
+	marks []uint32 // heights of the stack at marks
+	memo  []Value  // values in the memo; kind 0 = never written
 	ids   map[string]uint32
 	texts []string
 
-	interner     Interner               // nil = the builder is none
-	lists        map[string]fetchedList // by the opcodes that fetch their items
+	interner     Interner               // nil = the builder is no Interner
+	lists        map[string]fetchedList // lists fetched before, by the opcodes that fetch their items
 	listsBytes   int                    // bytes that lists takes
 	listsCharged int
 }

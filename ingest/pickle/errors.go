@@ -8,7 +8,7 @@ import (
 // A RefusedError names an opcode that plain data does not need and that this package does not execute.
 type RefusedError struct {
 	Opcode string // pickletools' name, such as GLOBAL
-	Offset int64  // of the opcode, in bytes from the start
+	Offset int64  // offset of the opcode, in bytes from the start
 	Reason string
 }
 
@@ -18,7 +18,7 @@ func (e *RefusedError) Error() string {
 
 // A SyntaxError says that the input is no pickle, or a broken pickle.
 type SyntaxError struct {
-	Offset int64 // of the opcode, in bytes from the start
+	Offset int64 // offset of the opcode, in bytes from the start
 	Msg    string
 	Err    error // io.ErrUnexpectedEOF if the input ends too early
 }
@@ -32,7 +32,7 @@ func (e *SyntaxError) Unwrap() error { return e.Err }
 // A LimitError says that the input exceeds one of the [Limits].
 type LimitError struct {
 	Offset int64
-	What   string // what there is too much of
+	What   string // the limit that the input exceeds
 	Limit  int64
 }
 

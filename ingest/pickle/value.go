@@ -9,9 +9,9 @@ type Kind uint8
 const (
 	None   Kind = iota + 1
 	Bool        // [Value.Bool]
-	Int         // fits an int64: [Value.Int]
-	Uint        // from 2^63 up to 2^64−1: [Value.Uint]
-	BigInt      // beyond 64 bits; its decimal text is interned: [Value.ID]
+	Int         // a number that fits an int64: [Value.Int]
+	Uint        // a number from 2^63 up to 2^64−1: [Value.Uint]
+	BigInt      // a number beyond 64 bits; its decimal text is interned: [Value.ID]
 	Float       // [Value.Float]
 	String      // [Value.ID]
 	Bytes       // bytes or bytearray: [Value.ID]
@@ -42,8 +42,8 @@ type Ref struct {
 // and memos of millions of values.
 type Value struct {
 	n     uint64
-	slot  uint32 // 1 + the memo slot of a list or dictionary; 0 = none
-	depth uint8  // containers inside containers; 0 for plain values
+	slot  uint32 // memo slot of a list or dictionary, plus 1; 0 = none
+	depth uint8  // how deep containers lie inside it; 0 for plain values
 	flags uint8
 	kind  Kind
 	tag   uint8

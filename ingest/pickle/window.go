@@ -16,11 +16,11 @@ const windowBytes = 256 << 10
 // A window is a buffered input whose bytes are read in place, since calls of package bufio for each opcode would halve
 // the speed.
 type window struct {
-	r    io.Reader // nil: buf is the whole input
+	r    io.Reader // nil: buf has the whole input
 	buf  []byte
 	pos  int
 	base int64 // offset of buf[0]
-	max  int64 // bytes to read at most
+	max  int64 // largest number of bytes to read
 	long []byte
 }
 

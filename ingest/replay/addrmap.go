@@ -12,11 +12,11 @@ type addrMap struct {
 	slots []slot
 	n     int
 	shift uint
-	mult  uint64 // odd and random, so that no trace can be written to collide
+	mult  uint64 // an odd random factor, so that no trace can be written to collide
 }
 
 type slot struct {
-	addr  uint64 // 0 = empty
+	addr  uint64 // address of the slot; 0 = empty
 	block int32
 }
 

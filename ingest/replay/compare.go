@@ -12,8 +12,8 @@ const maxDifferences = 100
 // Comparison compares the replay with the allocator's own list of blocks.
 type Comparison struct {
 	Seq         int64 // the list was taken just after this event
-	Blocks      int64 // blocks in the list
-	Unchecked   int64 // free blocks in memory reserved before recording began, whose bounds the trace cannot tell
+	Blocks      int64 // number of blocks in the list
+	Unchecked   int64 // free blocks in memory reserved before recording began, whose bounds the trace does not show
 	Differing   int64
 	Differences []Difference // the first maxDifferences differences
 	// The next four are the replayed bytes minus the listed bytes.
@@ -29,7 +29,7 @@ func (c *Comparison) Exact() bool {
 // state is "" and its size 0.
 type Difference struct {
 	Address           uint64
-	Replayed, Listed  string // state
+	Replayed, Listed  string // state of the block in replay and in the list
 	ReplayedBytes     int64
 	ListedBytes       int64
 	ReplayedRequested int64
@@ -102,7 +102,7 @@ func (r *Result) compare(list []schemas.SegmentBlock, h *heap, seq int64) *Compa
 			c.differ(d)
 		}
 	}
-	if len(used) > 0 { // once more in order, not over the map, so that the same input gives the same report
+	if len(used) > 0 { // in order of the list and not of the map, so that equal inputs give equal reports
 		r.eachActive(seq, func(a *Alloc) {
 			if used[a.Address] == a {
 				c.differ(Difference{Address: a.Address, Replayed: state(a, seq), ReplayedBytes: a.Block,
@@ -143,7 +143,7 @@ func (c *Comparison) inactive(h *heap, b *schemas.SegmentBlock) {
 	}
 	i := h.at.get(b.Address)
 	if i != none && h.blocks[i].life != free {
-		return // reported as a used block that the list has not
+		return // the block is already reported as a used block that the list lacks
 	}
 	d := Difference{Address: b.Address, Listed: b.State, ListedBytes: b.BlockBytes, SegmentAddress: b.SegmentAddress}
 	if i != none {

@@ -86,7 +86,7 @@ func (r *Replay) adopt(final []schemas.SegmentBlock) {
 			continue
 		}
 		if r.explains(b.Address) {
-			continue // the block's alloc is missing; compare reports that
+			continue // the block's allocation is missing, which compare reports
 		}
 		r.before.Active += b.BlockBytes
 		r.before.Requested += requested(b)
@@ -177,7 +177,7 @@ func (r *Replay) lives(res *Result) {
 	for _, a := range r.untraced {
 		if a.FreeRequestedSeq == before {
 			res.pendingBefore = append(res.pendingBefore, a)
-			if a.AllocSeq == 0 { // not in a gap
+			if a.AllocSeq == 0 { // the block was not made in a gap
 				res.Anomalies.PendingBefore++
 			}
 		} else {

@@ -48,7 +48,7 @@ func (r *Replay) Resume(list []schemas.SegmentBlock) error {
 			n.since = old.runs[k].since
 		}
 		r.mapped = r.mapped || n.expandable
-		if !r.pools { // or pages mapped next to it would seem to be of another pool
+		if !r.pools { // otherwise pages mapped next to it would seem to belong to another pool
 			n.pool = 0
 		}
 	}
@@ -91,7 +91,7 @@ func (r *Replay) resumeBlock(i int32, b *schemas.SegmentBlock, kept map[uint64]i
 			AllocSeq: r.seq}
 		r.now.Active += a.Block
 		r.now.Requested += a.Requested
-		if pending { // as far as was recorded, the block was never allocated
+		if pending { // the recorded events never allocated the block
 			a.FreeRequestedSeq = before
 			r.untraced = append(r.untraced, a)
 			life = int32(-1 - len(r.untraced))

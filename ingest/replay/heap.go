@@ -1,8 +1,8 @@
 package replay
 
 const (
-	none = int32(-1) // no block, no run
-	free = int32(-1) // no life
+	none = int32(-1) // number that stands for no block and for no run
+	free = int32(-1) // number that stands for no life: the block is free
 )
 
 // block is a piece of device memory, used or free.
@@ -11,8 +11,8 @@ type block struct {
 	size       int64
 	prev, next int32 // neighbours in the same run, by address
 	run        int32 // none for an orphan: a used block outside all known segments
-	life       int32 // free, or the life that holds it: see [Replay.life]
-	pending    bool  // free requested, not completed
+	life       int32 // free, or the number of the life that holds the block: see [Replay.life]
+	pending    bool  // a free of the block was requested and is not completed
 }
 
 func (b *block) end() uint64 { return b.addr + uint64(b.size) }
@@ -25,7 +25,7 @@ type run struct {
 	stream, pool uint64
 	since        int64 // the event that reserved the first part of the run
 	expandable   bool
-	small        bool // belongs to the small pool, as far as its blocks have shown
+	small        bool // the run belongs to the small pool, as far as its blocks have shown
 }
 
 func (r *run) end() uint64 { return r.addr + uint64(r.size) }
@@ -35,11 +35,11 @@ func (r *run) end() uint64 { return r.addr + uint64(r.size) }
 // so neighbours in the list merge only if their addresses touch.
 type heap struct {
 	blocks []block
-	unused []int32 // indices of blocks that are gone
+	unused []int32 // indexes of blocks that no longer exist
 	at     addrMap
 	runs   []run
-	idle   []int32 // indices of runs that are gone
-	order  []int32 // runs by address
+	idle   []int32 // indexes of runs that no longer exist
+	order  []int32 // the runs, by address
 }
 
 func newHeap() heap { return heap{at: newAddrMap()} }

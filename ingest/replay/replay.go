@@ -19,7 +19,7 @@ type Replay struct {
 	settings Settings
 	heap     heap
 	seq      int64
-	mapped   bool // an expandable segment has been seen
+	mapped   bool // the trace has shown an expandable segment
 	pools    bool // events name private pools, as torch 2.12 and later record them
 
 	// now and the fields up to reserved are relative to the state before event 1. If a block turns out later to have
@@ -33,9 +33,9 @@ type Replay struct {
 	checkpoints              []Counters
 	corrections              []correction
 	early                    []earlyFree
-	requests                 int64               // free_requested events
-	gone                     map[uint64]struct{} // addresses of orphans that were freed
-	open                     map[int32]int64     // by life: how much larger a block from before event 1 may be
+	requests                 int64               // number of free_requested events
+	gone                     map[uint64]struct{} // addresses of orphans that have been freed
+	open                     map[int32]int64     // for each life: how much larger a block from before event 1 may be
 	anomalies                Anomalies
 }
 
@@ -308,7 +308,7 @@ func (r *Replay) segmentAdded(addr uint64, size int64, expandable bool, stream, 
 		r.anomalies.LostSegments++
 		r.reserve(-known)
 	}
-	if i := r.heap.at.get(addr); i != none { // an orphan
+	if i := r.heap.at.get(addr); i != none { // the block is an orphan
 		r.anomalies.LostFrees++
 		r.end(i)
 		r.heap.release(i)

@@ -13,10 +13,10 @@ type Alloc struct {
 	Requested        int64
 	Block            int64 // bytes that the allocator counts; >= Requested
 	Stream           uint64
-	Pool             uint64 // private pool; 0 = the default pool, or unknown
+	Pool             uint64 // private pool of the block; 0 = the default pool, or unknown
 	AllocSeq         int64  // 0 = alive before recording began
-	FreeRequestedSeq int64  // 0 = never
-	FreeCompletedSeq int64  // 0 = never
+	FreeRequestedSeq int64  // event that requested the free; 0 = never
+	FreeCompletedSeq int64  // event that completed the free; 0 = never
 	// Open is by how many bytes the block may be larger than Block. If Open is above 0, the block was allocated before
 	// recording began, and the trace does not show its size.
 	Open int64
@@ -67,7 +67,7 @@ type Counters struct {
 	Seq                      int64
 	Allocated, AllocatedPeak int64
 	Reserved, ReservedPeak   int64
-	Active, Requested        int64 // a block counts here until its free is completed
+	Active, Requested        int64 // bytes; a block counts here until its free is completed
 }
 
 // Steps are the values of a quantity that changes at few events: Value[i] holds from event Seq[i] until just before
@@ -106,12 +106,12 @@ func (r *Result) PeakBetween(from, to int64) (bytes, seq int64) {
 // that the allocator had other settings than declared.
 type Anomalies struct {
 	// The fields from UntracedBlocks to Contradictions are above 0 if recording began late.
-	UntracedBlocks int64 // alive before the first event
+	UntracedBlocks int64 // blocks that were alive before the first event
 	PendingBefore  int64 // blocks whose free had been requested before the first event: never allocated here
-	LateSegments   int64 // reserved before the first event
-	LateBlocks     int64 // allocated in such a segment
+	LateSegments   int64 // segments that were reserved before the first event
+	LateBlocks     int64 // blocks allocated in such a segment
 	LateSlack      int64 // blocks that may be larger than the replay counts: see [Alloc].Open
-	Contradictions int64 // the events cannot have led to the allocator's own list
+	Contradictions int64 // places where events cannot have led to the allocator's own list
 
 	// The fields from LostAllocs to MalformedBlocks are above 0 if events are missing, or belong to another device.
 	LostAllocs      int64 // frees of blocks that no event created, in memory that was reserved while recording
@@ -120,13 +120,13 @@ type Anomalies struct {
 	SizeMismatches  int64 // frees with a size that differs from the request
 	Overlaps        int64 // allocs inside a used block
 	TooSmall        int64 // allocs in a free block that cannot hold them
-	MalformedEvents int64 // a size or an address that no device has; skipped
+	MalformedEvents int64 // events with a size or an address that no device has, which are skipped
 	MalformedBlocks int64 // blocks with such a size or address in the allocator's own list
 
 	// SplitInside and SlackSplit are above 0 if the settings differ from the declared ones, or if CUDA graph trees
 	// restored a pool.
-	SplitInside int64 // allocs inside a free block, not at its start
-	SlackSplit  int64 // allocs in what was taken for a block's slack
+	SplitInside int64 // blocks allocated inside a free block, not at its start
+	SlackSplit  int64 // blocks allocated in what was taken for a block's slack
 }
 
 // Late reports whether recording began after the allocator was first used.

@@ -24,7 +24,7 @@ type beginning struct {
 // earlier is a block that was allocated, or whose free was pending, before event 1.
 type earlier struct {
 	requested int64
-	block     int64 // 0 = no list says
+	block     int64 // bytes of the block; 0 = no list shows them
 	stream    uint64
 	pending   bool
 }
@@ -32,9 +32,9 @@ type earlier struct {
 // rewinder undoes events, from the state after the last event to the state before the first.
 type rewinder struct {
 	settings Settings
-	heap     heap // segments only: each is one free block
+	heap     heap // the segments alone: each is one free block
 	used     map[uint64]earlier
-	requests bool // the trace has free_requested
+	requests bool // the trace has free_requested events
 	pools    bool // the trace names private pools
 	// contradictions counts the events that cannot have led to the state after them.
 	contradictions int64
@@ -87,7 +87,7 @@ func (w *rewinder) reserve(n run) {
 
 func (w *rewinder) undo(action schemas.Action, addr uint64, size int64, stream, pool uint64) {
 	if action >= schemas.ActionAlloc && action <= schemas.ActionSegmentUnmap && malformed(addr, size) {
-		return // as the replay does
+		return // replay does the same
 	}
 	switch action {
 	case schemas.ActionAlloc:
@@ -135,7 +135,7 @@ func (w *rewinder) write(b *beginning) {
 		w.segment(b, r, addresses[first:last])
 		w.contradictions -= int64(last - first)
 	}
-	w.contradictions += int64(len(addresses)) // those in no segment are left
+	w.contradictions += int64(len(addresses)) // the addresses that are left lie in no segment
 }
 
 // segment lists the blocks of one segment. The blocks at the given addresses are in use.
@@ -185,10 +185,10 @@ func (w *rewinder) segment(b *beginning, r *run, addresses []uint64) {
 // be larger than size.
 func (s *Settings) sizeIn(r *run, need, gap int64) (size, open int64) {
 	switch {
-	case r.expandable || need <= smallSize: // every remainder is split off
+	case r.expandable || need <= smallSize: // the allocator splits off every remainder
 		return need, 0
 	case s.MaxSplitSize > 0 && need >= s.MaxSplitSize:
-		if gap == r.size { // a segment so large is never split
+		if gap == r.size { // the allocator never splits so large a segment
 			return gap, 0
 		}
 		return need, max(0, min(gap-need, oversizeSlack))

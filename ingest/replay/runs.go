@@ -74,7 +74,7 @@ func (h *heap) reserve(n run) {
 	} else {
 		n.head, n.tail = none, none
 		r = h.addRun(n)
-		p++ // now the place of the run that follows
+		p++ // now the place of the following run
 	}
 	i := h.add(block{addr: n.addr, size: n.size, prev: h.runs[r].tail, next: none, run: r, life: free})
 	if t := h.runs[r].tail; t != none {

@@ -23,11 +23,11 @@ const (
 	Forward        // a module is called, or a loss
 	Backward       // autograd runs
 	Gradient       // autograd hands a parameter's gradient over, or a wrapper keeps a copy of it
-	Optimizer      // the optimizer steps
-	State          // the optimizer makes what it keeps
+	Optimizer      // the optimizer makes a step
+	State          // the optimizer allocates its state
 	PerSample      // per-sample gradients are computed
 	Clip           // per-sample gradients are clipped, summed up, or noise is added
-	Workspace      // a library's own memory
+	Workspace      // a library allocates memory for its own computation
 	roles
 )
 
@@ -49,7 +49,7 @@ func ParseRole(name string) (Role, error) {
 // A Rule gives a role to the frames that match both its patterns. An empty pattern matches everything.
 type Rule struct {
 	Role           Role
-	File, Function string // regular expressions: of the file's path with slashes, and of the function's name
+	File, Function string // regular expressions for the path of the file, with slashes, and for the function's name
 }
 
 // A Meaning says what memory is for according to the stack that requested it: a role, or the category that a user's
@@ -72,7 +72,7 @@ type Rules struct {
 	Strong, Weak []Rule
 
 	user   []matcher
-	phases []matcher // the user's, which say in which phase a stack is
+	phases []matcher // the user's rules that name the phase of a stack
 }
 
 // weak are rules for names that programs often give to their own functions.
@@ -246,8 +246,8 @@ func isPython(f torchsnap.Frame) bool {
 
 type matcher struct {
 	meaning        Meaning
-	phase          string         // instead of a meaning
-	file, function *regexp.Regexp // nil = everything
+	phase          string         // phase that the rule names, instead of a meaning
+	file, function *regexp.Regexp // nil = matches everything
 }
 
 func compile(meaning Meaning, file, function string) (m matcher, err error) {

@@ -16,7 +16,7 @@ import (
 func Read(r io.Reader) ([]schemas.StackRule, error) {
 	d := yaml.NewDecoder(r)
 	d.KnownFields(true)
-	rules := []schemas.StackRule{} // an empty file says that there are none
+	rules := []schemas.StackRule{} // an empty file means that the user has no rules
 	if err := d.Decode(&rules); err != nil && !errors.Is(err, io.EOF) {
 		var types *yaml.TypeError
 		if errors.As(err, &types) && strings.Contains(types.Errors[0], "not found in type") {

@@ -11,7 +11,7 @@ import (
 type change struct {
 	k     uint32
 	phase string
-	under string // the phase of the vocabulary beneath a phase of the script
+	under string // the phase of dpsight's vocabulary beneath a phase of the script
 	group int32
 }
 
@@ -21,17 +21,17 @@ type walker struct {
 	names     map[uint32]string
 	out       []change
 	groups    int32
-	inForward bool // between the first forward call that trains and its backward
+	inForward bool // the first forward call that trains has begun, and its backward has not
 	forwardG  int32
-	pairs     []uint32 // where each forward-backward pair begins
-	pairBegin uint32   // beginning of the pair under way; 0 = none
+	pairs     []uint32 // mark at which each pair of forward and backward begins
+	pairBegin uint32   // mark at which the present pair began; 0 = none
 }
 
 // level is one node of the tree that the walker has entered and not yet left.
 type level struct {
 	base      string
 	group     int32
-	open      []change // phases of the script that were opened at this level
+	open      []change // the script's phases that were opened at this level
 	forwardAt int      // how many such phases were open when forward began; -1 = forward began at another level
 }
 
@@ -123,7 +123,7 @@ func (w *walker) walk(n *node, base string, group int32) {
 				continue
 			}
 			w.endForward(l)
-			w.pairBegin = 0 // of a forward whose backward was not marked
+			w.pairBegin = 0 // the forward had no marked backward
 			w.inside(c, schemas.PhaseOptimizer, l)
 		case scaler:
 			w.inside(c, schemas.PhaseOptimizer, l)
@@ -196,9 +196,9 @@ func (w *walker) openPhase(c *node, l *level) {
 
 // follow describes which siblings follow a child in the tree.
 type follow struct {
-	backward     bool // a backward run before the next update
-	evalBackward bool // the same, and no call in training mode before it
-	work         bool // any call, run or update
+	backward     bool // a backward ran before the next update
+	evalBackward bool // a backward ran before the next update, and no call in training mode before the backward
+	work         bool // something ran: a call, a backward or an update
 }
 
 // follows returns, for each child of a node, what follows it. follows goes once through the children from the right,
@@ -262,7 +262,7 @@ func (w *walker) forward(n, c *node, l *level, after follow) {
 
 // backward handles the backward run at child i of n, and returns the index of the last child that it handled.
 func (w *walker) backward(n, c *node, i int, l *level) int {
-	if c.flags&spool.FlagNestedRun != 0 { // reentrant checkpoint, functorch inside a DP hook
+	if c.flags&spool.FlagNestedRun != 0 { // a reentrant checkpoint, or functorch inside a DP hook
 		w.walk(c, l.base, l.group)
 		return i
 	}

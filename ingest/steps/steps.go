@@ -28,7 +28,7 @@ type Step struct {
 	Recorded       bool // all of the step was recorded
 	Unphased       bool // the agent marked no phases in some part of the step
 	Samples        int64
-	Tokens         int64 // 0 = the script did not say
+	Tokens         int64 // numbers that the script reported; 0 = none
 }
 
 // Span is a stretch of marks in which one phase holds: from mark BeginK until mark EndK. Spans follow each other
@@ -36,20 +36,20 @@ type Step struct {
 type Span struct {
 	Phase          string
 	Under          string // the phase around Phase, if Phase is one of the script's own
-	Step           int64  // -1 = before the first step; the number of steps = after the last complete one
+	Step           int64  // number of the step; -1 = before the first; the number of steps = after the last complete one
 	Microbatch     int32
 	Group          int32 // number of one occurrence of a phase, interrupted or not
 	BeginK, EndK   uint32
-	StartNS, EndNS int64 // a drain at the end is left out
+	StartNS, EndNS int64 // times of the span, without a drain at its end
 }
 
 // Result has the steps and phases of one process.
 type Result struct {
-	Rule       string // "" = no step
+	Rule       string // rule by which steps were found; "" = no step
 	Optimizers int
 	Thread     uint16 // thread that trains
 	Steps      []Step
-	Spans      []Span // never empty
+	Spans      []Span // spans of the step; never empty
 	Groups     int32
 	// TailInstrumented is true if the part after the last complete step was instrumented, or has no marks.
 	TailInstrumented bool
@@ -142,7 +142,7 @@ func (r *Result) steps(marks []spool.Mark, begin uint32, ends []uint32) {
 	type seen struct{ any, instrumented, warmup, bare, cuda, unphased bool }
 	var s seen
 	var mode uint8
-	ready := false // before CUDA is, there is nothing to record
+	ready := false // before CUDA is initialised there is nothing to record
 	at, drain := 0, int64(0)
 	if len(r.Steps) == 0 {
 		r.TailInstrumented = true
@@ -165,7 +165,7 @@ func (r *Result) steps(marks []spool.Mark, begin uint32, ends []uint32) {
 			switch m.Kind {
 			case spool.Mode:
 				mode, ready = m.Flags, ready || m.Flags&spool.FlagRecording != 0
-			case spool.CudaReady: // recording begins before the next mode is marked
+			case spool.CudaReady: // recording begins before the agent marks a mode
 				mode, ready = mode|spool.FlagRecording, true
 			}
 			continue
@@ -194,7 +194,7 @@ func (r *Result) steps(marks []spool.Mark, begin uint32, ends []uint32) {
 				st.Samples, st.Tokens = reported(m.A), reported(m.B)
 			}
 		case spool.StepEnd, spool.StepBegin, spool.Tags, spool.UserMark, spool.Exit, spool.Start, spool.Forked,
-			spool.TimedOut, spool.HistoryReset: // the agent's own, which may lie between a step's end and its new mode
+			spool.TimedOut, spool.HistoryReset: // marks of the agent that may lie between a step's end and its new mode
 		default:
 			s.any = true
 			s.instrumented = s.instrumented || mode&spool.FlagInstrumented != 0
@@ -233,7 +233,7 @@ func (r *Result) spans(marks []spool.Mark, w *walker, begin uint32, ends []uint3
 	next := 0
 	for i := range marks {
 		m := &marks[i]
-		for next < len(w.out) && w.out[next].k < m.K { // a mark that was never finished
+		for next < len(w.out) && w.out[next].k < m.K { // the thread never finished the mark
 			w.out[next].k = m.K
 		}
 		changes := next < len(w.out) && w.out[next].k == m.K

@@ -36,11 +36,11 @@ const maxDepth = 200
 
 type node struct {
 	shape       shape
-	begin, end  uint32 // k
-	ended       bool   // its own end mark was seen
+	begin, end  uint32 // numbers of the marks
+	ended       bool   // the span's own end mark was seen
 	flags       uint8
 	endFlags    uint8
-	whole       bool // begins and ends with one mark
+	whole       bool // one mark stands for the span's begin and end
 	thread      uint16
 	a           uint64
 	up          int32
@@ -55,7 +55,7 @@ type node struct {
 // tree holds nodes in order of begin; node 0 is the root.
 type tree struct {
 	nodes    []node
-	failures bool // the process died of an exception, or without a word
+	failures bool // the process died of an exception, or without a report
 }
 
 func (t *tree) kid(n *node, i int) *node { return &t.nodes[n.kids[i]] }

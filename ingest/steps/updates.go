@@ -9,7 +9,7 @@ import (
 // key identifies what an update updates: an optimizer or a compiled region.
 type key struct {
 	kind updateKind
-	a    uint64 // optimizer number, or name of the compiled region
+	a    uint64 // number of the optimizer, or of the compiled region's name
 }
 
 type updateKind uint8
@@ -37,7 +37,7 @@ func (t *tree) updates(n *node, out []update) []update {
 			case !c.updates():
 			case c.flags&spool.FlagInBackward == 0:
 				out = append(out, update{c, key{byOptimizer, c.a}})
-			case c.whole: // an incomplete update counts with the run around it, which has no mark
+			case c.whole: // an incomplete update counts with the unmarked run around it
 				out = append(out, update{c, key{inBackward, 0}})
 			}
 		case dpStep:
@@ -49,7 +49,7 @@ func (t *tree) updates(n *node, out []update) []update {
 				out = append(out, update{c, key{inBackward, 0}})
 			}
 		case scaler:
-			if c.a != 0 { // update(), not step()
+			if c.a != 0 { // a call of GradScaler.update(), not of step()
 				continue
 			}
 			if o, tried := t.firstUpdate(c); o != nil {
@@ -110,7 +110,7 @@ func (t *tree) backwards() []update {
 // boundaries chooses the updates that end steps, and returns the k of each end, in order.
 func boundaries(ups []update) (ends []uint32, keys int) {
 	at := map[key][]int{}
-	var order []key // as first seen
+	var order []key // keys in the order in which they came
 	for i, u := range ups {
 		if at[u.key] == nil {
 			order = append(order, u.key)

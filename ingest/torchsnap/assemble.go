@@ -21,7 +21,7 @@ func (b *builder) snapshot(v pickle.Value) (*Snapshot, error) {
 	}
 	var r root
 	switch {
-	case isList(v): // the oldest era: nothing but segments
+	case isList(v): // the oldest format: the snapshot is a list of segments
 		r.segments = v
 	case v.Ref().Tag == tagSnapshot:
 		r = b.roots[v.Ref().ID]

@@ -16,7 +16,7 @@ type block struct {
 	Block
 	hasAddress bool
 	requested  int64        // requested_size; −1 = absent
-	history    pickle.Value // the older eras' list of earlier requests, newest first
+	history    pickle.Value // list of earlier requests in older formats, newest first
 }
 
 type history struct {

@@ -23,7 +23,7 @@ type builder struct {
 	notes     []Annotation
 	roots     []root
 	lists     []anyList
-	dicts     [][]pickle.Value // key, value, …
+	dicts     [][]pickle.Value // keys and values of each dictionary, in turn
 	bad       []error
 	odd       oddities
 	scratch   []uint32
@@ -35,7 +35,7 @@ type builder struct {
 // An anyList is a list whose kind its items do not show: of segments, blocks, traces or annotations, or unrelated.
 type anyList struct {
 	items []pickle.Value
-	taken bool // as blocks: they belong to one segment, so that sharing cannot multiply them
+	taken bool // the list is some segment's blocks: a list shared by two segments would multiply blocks
 }
 
 // A root is a dictionary with segments or traces.

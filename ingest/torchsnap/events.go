@@ -11,16 +11,16 @@ import (
 // events collects the rows of all trace events in the pickle, in the order of the events' dictionaries.
 type events struct {
 	cols     schemas.EventColumns
-	meta     []uint32 // id in texts; shorter than cols if the last rows have none
+	meta     []uint32 // id in texts of each row; shorter than cols if the last rows have none
 	texts    []string
 	textIDs  map[uint32]uint32 // string id → id in texts
 	internal []internalRow     // in order of row
-	broken   map[int]struct{}  // rows that lack something without which an event means nothing
-	odd      []oddRow          // what was passed over, in the order in which it was met
+	broken   map[int]struct{}  // rows that lack a value without which an event means nothing
+	odd      []oddRow          // skipped entries, in the order in which they came
 	keys     uint32            // bits of the known keys seen
 	unknown  map[uint32]struct{}
-	actions  map[uint32]schemas.Action // by string id
-	begin    int64                     // offset of the first one
+	actions  map[uint32]schemas.Action // action for each string id
+	begin    int64                     // offset of the first event
 	// Most events have the same few actions, so the last event's action is tried first.
 	lastAction     uint32
 	lastActionWord schemas.Action
@@ -28,7 +28,7 @@ type events struct {
 
 type internalRow struct {
 	row  int
-	text uint32 // string id
+	text uint32 // id of the string
 }
 
 // An oddRow says which kind of oddity a row has. An oddRow counts only if the row is used.
@@ -46,7 +46,7 @@ func newEvents(d *pickle.Decoder) events {
 type row struct {
 	action   schemas.Action
 	addr     uint64
-	free     uint64 // device_free
+	free     uint64 // value of device_free
 	hasFree  bool
 	size     int64
 	stream   uint64
@@ -58,8 +58,8 @@ type row struct {
 	pool     uint64
 	internal uint32
 	broken   bool
-	keys     uint32   // bits of the known keys
-	unknown  []uint32 // other keys
+	keys     uint32   // bits of the known keys seen
+	unknown  []uint32 // string ids of the other keys
 }
 
 const whatEvent = "a trace event"

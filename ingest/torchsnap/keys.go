@@ -81,12 +81,12 @@ var words = [...]string{
 // The tags of the containers that the builder makes.
 const (
 	tagBad     uint8 = iota + 1 // an error that counts only if the container is used
-	tagEvent                    // a row
+	tagEvent                    // a row of events
 	tagTrace                    // a list of events
 	tagFrame                    // a frame id
 	tagStack                    // a stack id
 	tagFrames                   // a list of frames that came in several batches
-	tagSegment                  // the following index a table of their own
+	tagSegment                  // a segment; the following index a table of their own
 	tagBlock
 	tagHistory
 	tagAnnotation

@@ -150,7 +150,7 @@ func appendQuoted(out []byte, s string) []byte {
 		s = s[:maxJSON]
 	}
 	q, err := json.Marshal(s)
-	if err != nil { // a string cannot fail
+	if err != nil { // marshalling a string cannot fail
 		return append(out, `""`...)
 	}
 	return append(out, q...)

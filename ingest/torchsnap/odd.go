@@ -14,8 +14,8 @@ const maxOddities = 64
 
 // oddities counts skipped values by kind.
 type oddities struct {
-	kinds  []string // in the order in which they came
-	counts []int64  // by kind; the last may be of all further ones
+	kinds  []string // kinds of skipped values, in the order in which they came
+	counts []int64  // number of values of each kind; the last may stand for all further kinds
 	ids    map[string]int
 }
 
@@ -48,7 +48,7 @@ func (o *oddities) list() []string {
 	var out []string
 	for id, kind := range o.kinds {
 		switch n := o.counts[id]; n {
-		case 0: // of something that only looked like a part of the snapshot
+		case 0: // the value only looked like a part of the snapshot
 		case 1:
 			out = append(out, kind)
 		default:

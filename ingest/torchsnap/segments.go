@@ -98,7 +98,7 @@ func (b *builder) segmentField(s *segment, key uint32, v pickle.Value) error {
 // requests if a request is unknown.
 func (s *Segment) Contradictory() bool {
 	var total, allocated, active, requested int64
-	known := true // what the blocks were asked for
+	known := true // the requested sizes of all blocks are known
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
 		total += b.Size

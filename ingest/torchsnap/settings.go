@@ -51,7 +51,7 @@ func (b *builder) setting(s *Settings, key uint32, v pickle.Value) error {
 	case kMaxSplitSize:
 		ok = v.IsInt()
 		if ok {
-			s.MaxSplitSize = max(v.Int(), -1) // size_t's maximum is no limit either
+			s.MaxSplitSize = max(v.Int(), -1) // the maximum of size_t also means no limit
 		}
 	case kLargeSegmentSize:
 		s.LargeSegmentSize, ok = bytesOf(v)

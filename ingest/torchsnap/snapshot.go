@@ -19,7 +19,7 @@ type Snapshot struct {
 	// Internal lists the events that the allocator made for itself (internal_metadata), by device and event.
 	Internal []InternalEvent
 
-	Segments    []Segment // all devices, in torch's order
+	Segments    []Segment // segments of all devices, in torch's order
 	Settings    Settings
 	Annotations []Annotation
 	Stacks      *Stacks // stacks of events, segments and blocks; ids from 1, 0 = none
@@ -52,7 +52,7 @@ func (s *Snapshot) Text(device, event int) string {
 // An InternalEvent is an event that the allocator made for itself and that is no request of the program, such as
 // mallocWithAddress. Internal events come in pairs.
 type InternalEvent struct {
-	Device, Event int // event: index from 0
+	Device, Event int // ordinal of the device, and index of the event from 0
 	Text          string
 }
 
@@ -63,13 +63,13 @@ type Segment struct {
 	TotalSize     int64
 	AllocatedSize int64 // −1 where absent
 	ActiveSize    int64 // −1 where absent
-	RequestedSize int64 // −1 in eras without it
+	RequestedSize int64 // −1 in formats without it
 	Stream        uint64
-	Type          string // small, large
-	Pool          uint64 // [PoolID] of segment_pool_id; 0 = the default pool, or an era without it
+	Type          string // small or large
+	Pool          uint64 // [PoolID] of segment_pool_id; 0 = the default pool, or a format without it
 	Expandable    bool
 	Stack         uint32
-	Blocks        []Block // in order of address, covering the segment
+	Blocks        []Block // blocks in order of address, which cover the segment
 }
 
 // A Block is one block of a segment.
@@ -77,13 +77,13 @@ type Block struct {
 	Address       uint64
 	Size          int64
 	RequestedSize int64  // −1 for inactive blocks, where torch leaves a stale value, and where unknown
-	State         string // [schemas.BlockActive] and its siblings
+	State         string // [schemas.BlockActive] or another state of a block
 	Stack         uint32
 }
 
 // Settings are the allocator's settings that the snapshot reports.
 type Settings struct {
-	Present                    bool   // the snapshot has them
+	Present                    bool   // the snapshot has settings
 	AllocConf                  string // PYTORCH_CUDA_ALLOC_CONF
 	MaxSplitSize               int64  // bytes; −1 = no limit, also where absent
 	LargeSegmentSize           int64  // bytes; 0 = absent
@@ -99,9 +99,9 @@ type Settings struct {
 // An Annotation is one end of a record_function range.
 type Annotation struct {
 	Name   string
-	Stage  string // START, END
+	Stage  string // the stage of the annotation: START, END
 	Device int
-	TimeNS int64 // the allocator's clock
+	TimeNS int64 // ns, by the allocator's clock
 }
 
 // PoolID packs torch's pair of pool numbers, (captured, user-made), into one number. The pair (0, n) becomes n, so the

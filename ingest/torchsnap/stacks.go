@@ -15,7 +15,7 @@ type Frame struct {
 // Stacks interns stacks: equal stacks have equal ids, from 1. All chunks of a journal may share one Stacks, so that
 // their ids agree; see [Options].
 type Stacks struct {
-	frames   []Frame // frame ids count from 0
+	frames   []Frame // frames by id, from 0
 	frameIDs map[Frame]uint32
 	flat     []uint32 // frame ids of all stacks
 	start    []uint64 // stack i is flat[start[i-1]:start[i]]

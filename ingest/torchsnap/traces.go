@@ -15,7 +15,7 @@ import (
 type trace struct {
 	first, n int
 	rows     []uint32
-	unread   int64 // items that are no events
+	unread   int64 // number of items that are no events
 	done     bool
 	device   device
 }

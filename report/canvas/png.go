@@ -34,7 +34,7 @@ func WritePNG(w io.Writer, img *image.RGBA, dots float64) error {
 		const inches = 0.0254 // an inch in metres
 		each := uint32(math.Round(dots / inches))
 		size := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, each), each)
-		if err := writeChunk(w, "pHYs", append(size, 1)); err != nil { // unit: per metre
+		if err := writeChunk(w, "pHYs", append(size, 1)); err != nil { // the last byte gives the unit: per metre
 			return err
 		}
 	}
@@ -51,7 +51,7 @@ func WritePNG(w io.Writer, img *image.RGBA, dots float64) error {
 	if err != nil {
 		return err
 	}
-	line := make([]byte, 1+width) // the first byte of a line: no filter
+	line := make([]byte, 1+width) // the first byte of a line is 0: no filter
 	last, at := colours[0], byte(0)
 	for y := range height {
 		row := img.Pix[y*img.Stride:][:4*width]

@@ -19,12 +19,12 @@ const Tables = timeline.CategoryTables | schemas.WantTimes | schemas.WantClock |
 type Run struct {
 	identity.Identity
 	Devices []Device
-	Samples []schemas.Sample // of all GPUs that NVML sampled
+	Samples []schemas.Sample // samples of all GPUs that NVML read
 }
 
 // A Device is one device of one rank.
 type Device struct {
-	Device string // such as cuda:0
+	Device string // name of the device, such as cuda:0
 	Rank   int32
 	// Timeline has a point for each event. It is nil for a device without allocator events.
 	Timeline *timeline.DeviceTimeline

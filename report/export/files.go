@@ -23,7 +23,7 @@ const (
 
 // A File is one file of a run.
 type File struct {
-	Path  string // below the folder of the export, with slashes
+	Path  string // path below the folder of the export, with slashes
 	Write func(io.Writer) error
 }
 

@@ -73,7 +73,7 @@ func (r *Run) clock() string {
 // A trace writes events, one on each line.
 type trace struct {
 	w       *bufio.Writer
-	start   int64 // in ns
+	start   int64 // start of the slice, in ns
 	process int
 	some    bool
 }

@@ -10,7 +10,7 @@ const minorLabel = "under 0.5 % each"
 // grouping divides the categories into those that the picture shows separately and small ones. No bytes are lost: a
 // segment shows the sum of the small categories.
 type grouping struct {
-	major, minor []schemas.Category // in the order of precedence
+	major, minor []schemas.Category // categories in the order of precedence
 	unknown      bool               // some peak has no breakdown
 }
 

@@ -13,7 +13,7 @@ import (
 // A LadderRow is one GPU of one run at two moments. A GPU that several ranks share has a row for each of their
 // allocators.
 type LadderRow struct {
-	Label string // unique in the picture
+	Label string // label, which is unique in the picture
 	Badge string
 	// Device is the moment of the device's peak, and nil in the rows of the GPU's other allocators. Allocator is the
 	// moment of an allocator's peak, and nil for a run without events.

@@ -26,7 +26,7 @@ const (
 	panelGap   = 32.0
 	maxLabel   = 220.0
 	lineHeight = 1.25
-	changeGap  = 10.0 // between a total and its change
+	changeGap  = 10.0 // distance between a total and its change
 )
 
 // layout has the places of everything in a picture. All text is measured before anything is drawn, so the canvas is as

@@ -10,7 +10,7 @@ type legendItem struct {
 	label string
 	fill  canvas.Color
 	frame bool
-	line  bool // a line, not an area
+	line  bool // the entry is a line, not an area
 }
 
 // legend is the text below a picture: colours with their meaning, and notes.

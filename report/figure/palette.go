@@ -17,8 +17,8 @@ var palette = func() map[schemas.Category]canvas.Color {
 }()
 
 const (
-	minorColor   canvas.Color = 0xece5ee // small categories together
-	unknownColor canvas.Color = 0xffffff // a peak without a breakdown; drawn with a frame
+	minorColor   canvas.Color = 0xece5ee // colour of the small categories together
+	unknownColor canvas.Color = 0xffffff // colour of a peak without a breakdown, which is drawn with a frame
 	ink          canvas.Color = 0x1a1a1a
 	softInk      canvas.Color = 0x5c5c5c
 	gridColor    canvas.Color = 0xe2e2e2

@@ -104,12 +104,12 @@ func leaves(m *ladder.Moment) []ladder.Rung {
 
 // rungGroups decides which parts of ladders have a colour of their own, as grouping does for categories.
 type rungGroups struct {
-	major map[string]bool // categories, by name
+	major map[string]bool // names of the categories that are shown singly
 	kinds map[rungKind]bool
 	// rungs lists, by kind, the rungs drawn in its colour: rungs that one run cannot separate may be separate in
 	// another run.
 	rungs map[rungKind][]string
-	minor []string // in the order of stacking
+	minor []string // names of the other rungs, in the order of stacking
 }
 
 func groupRungs(moments []*ladder.Moment) rungGroups {
@@ -177,7 +177,7 @@ func (g *rungGroups) parts(m *ladder.Moment) []rungPart {
 	for _, r := range leaves(m) {
 		k := kindOf(r.Rung)
 		if k > kindCategory && last <= kindCategory || k > kindCached && last <= kindCached {
-			flush() // allocated, or torch's reserved, ends here
+			flush() // ends the stack of allocated, or of torch's reserved
 		}
 		last = k
 		switch {

@@ -85,7 +85,7 @@ type stack struct {
 	x         []float64
 	low, high []int64
 	reserved  []int64
-	parts     [][]int64 // by column, then in stacking order
+	parts     [][]int64 // bytes by column, then in stacking order
 }
 
 // columns maps a timeline's columns to pixels. If several columns share a pixel, the stack has the highest of their

@@ -13,11 +13,11 @@ import (
 
 // A Point is one run of a [Tradeoff]: its peak, and its cost with the range of the cost over steps or repeats.
 type Point struct {
-	Label             string // unique in the picture
+	Label             string // label, which is unique in the picture
 	Panel, Short      string // the point's setting, and what distinguishes it from the other points of that setting
 	Badge             string
-	Cost, Low, High   float64 // in the picture's unit of cost
-	Peak              int64   // bytes
+	Cost, Low, High   float64 // cost and its range, in the picture's unit of cost
+	Peak              int64   // peak in bytes
 	PeakLow, PeakHigh int64
 	Baseline          bool
 }
@@ -25,7 +25,7 @@ type Point struct {
 // A Tradeoff is the picture named tradeoff: peak memory against the cost of a step. Each run is a point with an error
 // bar. If there are many points, each setting has a panel.
 type Tradeoff struct {
-	Points []Point // at least one
+	Points []Point // points of the picture, at least one
 	Cost   string  // title of the horizontal axis, with its unit
 	Notes  []string
 }

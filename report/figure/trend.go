@@ -24,7 +24,7 @@ type Trend struct {
 
 // A TrendPanel has the values of one experiment.
 type TrendPanel struct {
-	Label  string // unique in the picture
+	Label  string // label, which is unique in the picture
 	Badge  string
 	Points []TrendPoint
 	Steps  []TrendStep

@@ -21,7 +21,7 @@ import (
 
 // A File is one file of a folder.
 type File struct {
-	Name  string // with the names of the folders that contain it
+	Name  string // name of the file, with the folders that contain it
 	Write func(io.Writer) error
 }
 

@@ -24,8 +24,8 @@ type Live struct {
 	LimitBytes int64         `json:"limit_bytes"`
 	GPU        string        `json:"gpu"`
 	Processes  []LiveProcess `json:"processes"`
-	Findings   []LiveFinding `json:"findings"` // the newest first
-	Trouble    string        `json:"trouble"`  // error while reading
+	Findings   []LiveFinding `json:"findings"` // findings, the newest first
+	Trouble    string        `json:"trouble"`  // error of the last read
 
 	// Samples are the device's memory in use as NVML reported it. The collector writes samples now and then.
 	Samples []LiveSample `json:"-"`
@@ -39,11 +39,11 @@ type LiveProcess struct {
 	Steps       int64        `json:"steps"` // number of steps that have ended
 	Phase       string       `json:"phase"` // phase that the last mark stands in
 	MarkNS      int64        `json:"mark_ns"`
-	DrainNS     int64        `json:"drain_ns"` // when it last drained
+	DrainNS     int64        `json:"drain_ns"` // wall time that the agent's drains have taken
 	Drains      int64        `json:"drains"`
 	DrainSpent  int64        `json:"drain_spent_ns"`
 	Events      int64        `json:"events"`
-	Recording   bool         `json:"recording"` // events, and not counters alone
+	Recording   bool         `json:"recording"` // allocator events are recorded, and not only counters
 	MedianNS    int64        `json:"median_step_ns"`
 	LastNS      int64        `json:"last_step_ns"`
 	Devices     []LiveDevice `json:"devices"`
@@ -59,7 +59,7 @@ type LiveDevice struct {
 	Reserved      int64       `json:"reserved_bytes"`
 	PeakAllocated int64       `json:"peak_allocated_bytes"`
 	PeakReserved  int64       `json:"peak_reserved_bytes"`
-	PeakStep      int64       `json:"peak_step"` // -1 = before the first
+	PeakStep      int64       `json:"peak_step"` // step of the peak; -1 = before the first
 	Points        []LivePoint `json:"-"`
 }
 
@@ -68,7 +68,7 @@ type LivePoint struct {
 	FromNS, TimeNS, ToNS     int64
 	Step                     int64
 	Allocated, Reserved, Low int64
-	Counters                 bool // from torch's own counters, since no event of the stretch was recorded
+	Counters                 bool // the values come from torch's own counters, since no event of the stretch was recorded
 }
 
 // A LiveStep is a step that has ended, in the host's time.
@@ -84,9 +84,9 @@ type LiveSample struct {
 
 // The kinds of findings that are possible without ingest.
 const (
-	LiveReservedGrows  = "reserved_grows"  // from step to step, while allocated does not grow
-	LiveAllocatedGrows = "allocated_grows" // at the ends of steps
-	LiveSlower         = "slower"          // the last step, compared with the median
+	LiveReservedGrows  = "reserved_grows"  // reserved grows from step to step, while allocated does not
+	LiveAllocatedGrows = "allocated_grows" // allocated at the ends of steps grows
+	LiveSlower         = "slower"          // the last step took longer than the median step
 	LiveNearLimit      = "near_limit"
 	LiveFailed         = "failed"
 )
@@ -94,8 +94,8 @@ const (
 // A LiveFinding is a problem found while the run is still being recorded.
 type LiveFinding struct {
 	Kind string `json:"kind"`
-	Step int64  `json:"step"` // up to which it was seen
-	From int64  `json:"from"` // bytes, or ns if it is about time
+	Step int64  `json:"step"` // the last step in which the finding was seen
+	From int64  `json:"from"` // the value before, in bytes or ns
 	To   int64  `json:"to"`
 }
 

@@ -32,10 +32,10 @@ const Generator = `<meta name="generator" content="dpsight">`
 
 // The details that a page may have about a device's blocks.
 const (
-	DetailNone   = "none"   // no blocks
-	DetailPoints = "points" // stretches of events reduced to their highest
-	DetailWindow = "window" // the points, and every event of the step of the peak
-	DetailAll    = "all"    // every event
+	DetailNone   = "none"   // the page has no blocks
+	DetailPoints = "points" // the page has stretches of events, each reduced to its highest event
+	DetailWindow = "window" // the page has the stretches, and every event of the step with the peak
+	DetailAll    = "all"    // the page has every event
 )
 
 // smallDevice is the number of events up to which a device is shown completely or not at all: a selection of so few
@@ -52,7 +52,7 @@ type Builder struct {
 	missing   map[string]string
 	devices   []*device
 	revisions map[string]string
-	held      [4]int // bytes kept, by detail
+	held      [4]int // bytes that each detail keeps
 }
 
 // A device is what a page contains of the blocks of one device.
@@ -62,7 +62,7 @@ type device struct {
 	Rank   int32  `json:"rank"`
 	Events int64  `json:"events"`
 	Detail string `json:"detail"`
-	From   int64  `json:"from"` // the first and the last event that are here one by one
+	From   int64  `json:"from"` // first and last event that the page has one by one
 	To     int64  `json:"to"`
 
 	from, to int64 // ends of the window, as events

@@ -50,7 +50,7 @@ type config struct {
 type breakdown struct {
 	ModelParametersMB *float64 `json:"model_parameters_mb"`
 	GradientsMB       *float64 `json:"gradients_mb"`
-	ActivationHooksMB *float64 `json:"activation_hooks_mb"` // what nothing but DP hooks holds
+	ActivationHooksMB *float64 `json:"activation_hooks_mb"` // bytes that only DP hooks hold, in MB
 	NormSamplesMB     *float64 `json:"norm_samples_mb"`
 	TempMatricesMB    *float64 `json:"temp_matrices_mb"`
 	OptimizerStatesMB *float64 `json:"optimizer_states_mb"`

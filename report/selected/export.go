@@ -77,7 +77,7 @@ func (r *Runs) fileNames() map[string]string {
 	names, count := map[string]string{}, map[string]int{}
 	for _, run := range r.Runs {
 		names[run.ID] = units.FileName(run.Manifest.Name)
-		count[strings.ToLower(names[run.ID])]++ // some file systems do not tell case apart
+		count[strings.ToLower(names[run.ID])]++ // some file systems do not distinguish upper and lower case
 	}
 	for id, name := range names {
 		if count[strings.ToLower(name)] > 1 || name == "" {

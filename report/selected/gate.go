@@ -59,7 +59,7 @@ func (s *Source) readBaselines(what string, names []string, version string,
 // Checked has the runs of a check and its result.
 type Checked struct {
 	Runs   []analyze.Summary // the newest run of each experiment
-	Result *gate.Result      // nil without a baseline
+	Result *gate.Result      // result of the check; nil without a baseline
 	of     *Runs
 	from   *Source
 	// acknowledged is the number of the baseline's acknowledgements.

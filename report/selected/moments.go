@@ -41,7 +41,7 @@ func withoutEvents(err error, many bool) error {
 // the moment, the first run's error says why.
 type lacks struct {
 	first *memory.NoMomentError
-	any   bool // some run has the moment
+	any   bool // some run has the requested moment
 }
 
 // note decides what to do with one run's error.
@@ -64,7 +64,7 @@ func (l *lacks) all() error {
 	switch {
 	case l.first == nil || l.any:
 		return nil
-	case l.first.At.OOM != nil: // no phase would help
+	case l.first.At.OOM != nil: // a list of phases would not help
 		return schemas.WithHint(l.first,
 			"dpsight findings names the requests that failed; without any, --at peak is the highest moment")
 	}

@@ -29,7 +29,7 @@ func (s *Source) Explain(names, labels []string) (doc explain.Explanation, err e
 	if err != nil {
 		return doc, err
 	}
-	if len(sides) != 2 { // as for a store of two runs if one of them cannot be read
+	if len(sides) != 2 { // for example a store of two runs if one of them cannot be read
 		return doc, schemas.WithHint(errors.New("only one of the two runs can be read"), pairHint)
 	}
 	for i, label := range labels {

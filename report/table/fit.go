@@ -132,7 +132,7 @@ func (t *Table) widths(j int) (natural, least int) {
 		case c.Right:
 		case j > 0 && c.Names:
 			w = min(w, shortText)
-		case j == 0, w <= longName && !strings.Contains(text, " "): // the subject of a row, and names
+		case j == 0, w <= longName && !strings.Contains(text, " "): // a row's subject, or a name
 			w = min(w, longName)
 		default:
 			w = min(w, shortText)

@@ -13,7 +13,7 @@ import (
 type Table struct {
 	Title   string
 	Columns []Column
-	Rows    [][]Cell // as many cells as columns
+	Rows    [][]Cell // rows, each with as many cells as there are columns
 	// Stream, if not nil, yields the rows while they are written, and replaces Rows: millions of rows do not fit into
 	// memory as cells.
 	Stream iter.Seq[[]Cell]
@@ -65,8 +65,8 @@ type Audience int
 // The audiences.
 const (
 	Everybody Audience = iota
-	People             // left out of CSV
-	Programs           // only in CSV
+	People             // CSV leaves the column out
+	Programs           // only CSV has the column
 )
 
 // A Cell has a text for people and the bare value for programs. A nil value means unknown: null in JSON, empty in CSV.

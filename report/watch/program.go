@@ -70,7 +70,7 @@ type model struct {
 	names  []string
 	screen Screen
 	runs   []*page.Live
-	known  bool   // whether something was read
+	known  bool   // something has been read
 	chosen string // id of the chosen run; empty means the newest
 	paused bool
 }

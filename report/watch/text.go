@@ -27,7 +27,7 @@ func (s Screen) bold(text string) string {
 }
 
 const (
-	fewestChart = 5 // lines below which a curve shows nothing
+	fewestChart = 5 // fewest lines in which a curve shows anything
 	labels      = 14
 )
 

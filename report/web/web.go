@@ -4,7 +4,7 @@ package web
 
 import (
 	"bytes"
-	_ "embed" // the bundle
+	_ "embed" // the bundle of scripts is embedded
 	"io"
 	"sync"
 
