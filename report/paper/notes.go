@@ -30,9 +30,15 @@ func (g *Grid) legend() {
 			parts = append(parts, special.words)
 		}
 	}
-	if len(parts) > 0 {
-		g.Notes = append(g.Notes, note{text: plain(strings.Join(parts, " "))})
+	if len(parts) == 0 {
+		return
 	}
+	legend := plain(strings.Join(parts, " "))
+	if last := len(g.Notes) - 1; last >= 0 && g.Notes[last].letter == "" { // one line in place of two
+		g.Notes[last].text = join(g.Notes[last].text, parse(" "), legend)
+		return
+	}
+	g.Notes = append(g.Notes, note{text: legend})
 }
 
 // mainNotes adds notes that change how readers understand the main table, at most three, in the order of the columns.
