@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/report/paper"
 )
 
-// needsTeX skips a test if LaTeX is not to be run: make test-paper sets the variable if it is installed.
+// needsTeX skips a test that runs LaTeX, unless DPSIGHT_TEST_TEX is set. make test-paper sets it if LaTeX is installed.
 func needsTeX(t *testing.T) {
 	t.Helper()
 	if os.Getenv("DPSIGHT_TEST_TEX") == "" {
@@ -59,7 +59,7 @@ func compile(t *testing.T, dir, name string) {
 	}
 }
 
-// The documents of recorded stores compile without errors, boxes too wide and undefined references.
+// LaTeX compiles the documents of recorded stores without errors, boxes that are too wide and undefined references.
 func TestDocumentsCompile(t *testing.T) {
 	needsTeX(t)
 	for _, example := range []string{"headline", "headline-batch", "trainers", "seq", "lora"} {
@@ -71,18 +71,18 @@ func TestDocumentsCompile(t *testing.T) {
 	}
 }
 
-// A class is one of documents that authors write.
+// A class describes a LaTeX document class in which authors write.
 type class struct {
 	widths   paper.Widths
 	preamble string
 }
 
-// packages are those that tables and figures need of a document.
+// packages loads the LaTeX packages that a document needs for the tables and figures of a paper.
 const packages = `\usepackage{booktabs}\usepackage[flushleft]{threeparttable}\usepackage{siunitx}
 \usepackage{pgfplots}\usetikzlibrary{arrows.meta,patterns,patterns.meta}
 `
 
-// compileIn compiles a document of another class with tables and a figure of a recorded store.
+// compileIn compiles a document of another class. The document has the tables and a figure of a recorded store.
 func compileIn(t *testing.T, c class) {
 	t.Helper()
 	dir, _ := write(t, "headline", func(m *paper.Model) { m.Config.Widths = c.widths })
@@ -120,7 +120,7 @@ func TestTwoFoldersCompile(t *testing.T) {
 	compile(t, dir, "both")
 }
 
-// Tables and figures fit the columns of other classes, whose widths are in the settings.
+// Tables and figures fit the columns of other document classes. The settings give the widths of these columns.
 func TestOtherClassesCompile(t *testing.T) {
 	needsTeX(t)
 	const fonts = `\usepackage[T1]{fontenc}\usepackage[utf8]{inputenc}\usepackage{textcomp}\usepackage{mathptmx}
@@ -138,7 +138,7 @@ func TestOtherClassesCompile(t *testing.T) {
 	}
 }
 
-// The class of ACM's conferences loads fonts and packages of its own.
+// ACM's document class for conferences loads its own fonts and packages.
 func TestACM(t *testing.T) {
 	testkit.Rest(t)
 	if exec.Command("kpsewhich", "acmart.cls").Run() != nil {
@@ -148,7 +148,7 @@ func TestACM(t *testing.T) {
 		`\PassOptionsToPackage{table}{xcolor}\documentclass[sigconf,nonacm]{acmart}` + "\n"})
 }
 
-// Whatever runs are called and however large they are, their paper is written and compiles.
+// Papers of unusual stores are written and compile, whatever the runs' names and sizes are.
 func TestOddPapersCompile(t *testing.T) {
 	needsTeX(t)
 	for name, m := range oddModels(t) {

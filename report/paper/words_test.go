@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/report/paper"
 )
 
-// The rest of a step in the table of phases is that of the figure of times: what no printed phase has of it.
+// The table of phases has the same rest of a step as the figure of times. The rest is the time that no printed phase
+// has.
 func TestRestIsWhatPhasesLeave(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "headline", nil)
@@ -37,8 +38,8 @@ func TestRestIsWhatPhasesLeave(t *testing.T) {
 	}
 }
 
-// Medians of phases may sum to more than the step's median. The step then still has a rest, which is none that a reader
-// would see; the dash of a phase that does not exist would be wrong there.
+// The medians of the phases may sum to more than the median of the step. The rest of the step is then printed as a
+// value below the last digit. A dash would mean that there is no rest.
 func TestNoRestIsNoDash(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "seq", func(m *paper.Model) {
@@ -53,7 +54,7 @@ func TestNoRestIsNoDash(t *testing.T) {
 	}
 }
 
-// A heat map has no axis, so its caption says the unit, which is that of the other figures.
+// A heat map has no axis, so its caption states the unit.
 func TestHeatmapsHaveUnits(t *testing.T) {
 	t.Parallel()
 	for example, name := range map[string]string{"headline": "roles", "seq": "heatmap"} {
@@ -65,7 +66,7 @@ func TestHeatmapsHaveUnits(t *testing.T) {
 	}
 }
 
-// captionOf is the caption of a figure for LaTeX.
+// captionOf returns the LaTeX caption of a figure.
 func captionOf(t *testing.T, dir, name string) string {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^\\@namedef\{dps@caption@` + name + `\}.*$`).FindString(read(t, dir, "captions.tex"))
@@ -75,7 +76,8 @@ func captionOf(t *testing.T, dir, name string) string {
 	return found
 }
 
-// A heading of settings stays one emphasis around a variable that is one itself.
+// In Markdown, a heading of settings is emphasised as a whole, even if it contains a variable, which is itself
+// emphasised.
 func TestMarkdownHeadings(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "seq", nil)
@@ -85,7 +87,8 @@ func TestMarkdownHeadings(t *testing.T) {
 	}
 }
 
-// A rate is that of all steps and a time is a median, so that one slow step parts them: the table says so.
+// The rate is over all timed steps, and the step time is a median. One slow step makes the rate and the time disagree,
+// so a note of the table explains both.
 func TestRateSaysOfWhatSteps(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "headline", nil)
@@ -97,7 +100,7 @@ func TestRateSaysOfWhatSteps(t *testing.T) {
 	}
 }
 
-// BibTeX fails where nothing is cited, so the commands that compile a document of plain runs leave it out.
+// BibTeX fails if a document cites nothing. The commands that compile a document without citations do not call BibTeX.
 func TestCommandsFitTheCitations(t *testing.T) {
 	t.Parallel()
 	for example, want := range map[string]bool{"headline": true, "lora": false} {
@@ -109,7 +112,7 @@ func TestCommandsFitTheCitations(t *testing.T) {
 	}
 }
 
-// Captions have at most 45 words, with the sentence in bold.
+// A caption, together with its sentence in bold, has at most 45 words.
 func TestCaptionsAreShort(t *testing.T) {
 	const most = 45
 	for example, rest := range map[string]bool{"headline": false, "headline-batch": true, "trainers": true, "seq": true,
