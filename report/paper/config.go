@@ -38,7 +38,7 @@ type Config struct {
 	Columns  map[string][]string `yaml:"columns"`  // columns of a table, in this order
 	Ablation []string            `yaml:"ablation"` // runs whose changes the ablation table compares
 	Units    Units               `yaml:"units"`    // fixed units, in place of units chosen by the values
-	Digits   map[string]int      `yaml:"digits"`   // by kind of figure: memory, time, percent, ratio, rate, energy
+	Digits   map[string]int      `yaml:"digits"`   // digits by kind of figure: memory, time, percent, ratio, rate, energy
 	Widths   Widths              `yaml:"widths"`   // the widths of the document, in cm
 	Styles   []string            `yaml:"styles"`   // places that figures are drawn for
 	Prefix   string              `yaml:"prefix"`   // begins names of labels and captions, for several papers in a document
@@ -60,7 +60,7 @@ type Units struct {
 
 // Widths are the widths of the document, in cm.
 type Widths struct {
-	Column float64 `yaml:"column"` // of one column
+	Column float64 `yaml:"column"` // width of one column
 	Page   float64 `yaml:"page"`   // width of the whole text
 }
 

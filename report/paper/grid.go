@@ -57,9 +57,9 @@ const (
 type Cell struct {
 	text    string // a number in the form that LaTeX's siunitx reads, or words
 	word    bool   // text is words
-	best    bool   // in bold
-	marked  bool   // on grey
-	italic  bool   // predicted
+	best    bool   // the cell is bold
+	marked  bool   // the cell is on grey
+	italic  bool   // the cell is italic, since its value is predicted
 	atLeast bool   // at least this value, since the run's peak is bounded
 	value   float64
 	known   bool // value holds a value: in bytes, ms, joules or per cent

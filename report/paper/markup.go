@@ -11,10 +11,10 @@ import (
 type markup struct {
 	text    func(Text) string
 	italic  func(string) string
-	heading func(string) string // a line of its own above rows
-	label   func(string) string // the beginning of a row
+	heading func(string) string // makes a line of its own above rows
+	label   func(string) string // makes the beginning of a row
 	cell    func(c *Cell, italic bool) string
-	end     string // end of a row
+	end     string // ends a row
 }
 
 // writeBody writes the lines below the heads. It leaves out rules and space, since pages have styles for them.

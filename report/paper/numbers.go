@@ -13,7 +13,7 @@ type unit struct {
 	name   string
 	size   float64
 	digits int
-	most   int // significant digits; 0 = all
+	most   int // largest number of significant digits; 0 = all
 }
 
 var (

@@ -24,7 +24,7 @@ type Model struct {
 	Study     compare.Study
 	Manifests []*schemas.Manifest
 	Accuracy  []predict.AccuracyExperiment // experiments with both peaks and the error, the largest error first
-	Views     map[string]*exhibits.View    // by run id
+	Views     map[string]*exhibits.View    // views of runs, by run id
 	Largest   []exhibits.Largest
 	Trend     *exhibits.Revisions // nil if no experiment was run at several revisions
 	Config    *Config
@@ -46,7 +46,7 @@ type builder struct {
 	labels map[string]Label
 	tables []*Grid
 	plates []Plate
-	left   []string // what is left out, and why
+	left   []string // what the paper leaves out, and why
 }
 
 func newBuilder(m *Model, c *Config) *builder {

@@ -32,7 +32,7 @@ const mostNarrow = 5
 type column struct {
 	name, over string
 	head       Text
-	key        string // in results.json
+	key        string // key of the column in results.json
 	unit       unit
 	signed     bool
 	highest    bool // the highest value is the best

@@ -22,10 +22,10 @@ type kind int
 
 const (
 	words   kind = iota
-	code         // `.grad`
-	symbol       // *T*: a variable
-	bold         // **…**
-	cite         // [@key]: nothing if there is no bibliography
+	code         // code, such as `.grad`
+	symbol       // a variable, such as *T*
+	bold         // bold text: **…**
+	cite         // a reference, [@key]; nothing if there is no bibliography
 	foreign      // words for which some TeX installations lack fonts; alt replaces them there
 )
 

@@ -282,7 +282,7 @@ func (f *bars) layout(rows []string) {
 		top += 0.5 * s.Label
 		drawLegend(0)
 	}
-	ticks := []tick{{0, "0"}} // all ticks are equally high
+	ticks := []tick{{0, "0"}} // all ticks have the same height
 	between := d.below(&axes{xTicks: ticks}) + 0.9*s.Label
 	under := d.below(&axes{xTicks: ticks, xLabel: f.axis}) + 0.5*s.Label
 	lines := f.panelLines(rows, across)
@@ -596,7 +596,7 @@ func (f *bars) bar(g group, b Bar, y float64, named map[string]bool) {
 	}
 	tip := point{x(at), y}
 	if base := x(g.base); f.line && base > tip.x && base < tip.x+total.dx+wide(total)+clear {
-		tip.x = base // beyond the dashed line
+		tip.x = base // the tip lies beyond the dashed line
 	}
 	d.besideOver(total, tip)
 	change.dx = total.dx + wide(total) + 2

@@ -10,7 +10,7 @@ import (
 // A Cell is a value of a heat map.
 type Cell struct {
 	Value float64
-	State State // NotRun means an empty cell
+	State State // state of the cell; NotRun means an empty cell
 }
 
 // Heatmap shows a value for each combination of a row and a column, such as methods and swept values, or roles of

@@ -3,7 +3,7 @@ package plates
 // Ladder shows all memory in use on a device, including memory outside tensors: stacked bars of bytes, with the rungs
 // of dpsight ladder.
 type Ladder struct {
-	Bars  []Bar // with segments whose keys are in [RungKeys], in that order
+	Bars  []Bar // bars with segments whose keys are in [RungKeys], in that order
 	Names map[string]string
 }
 
@@ -36,7 +36,7 @@ type LargestRow struct {
 	Label  string
 	Device string
 	Batch  float64
-	State  State // OOM: no batch fits; Bounded: the search ended before it reached a limit
+	State  State // state: OOM if no batch fits; Bounded if the search ended before it reached a limit
 }
 
 // Largest shows the largest batch that fits, by method and device.

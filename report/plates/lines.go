@@ -272,7 +272,7 @@ func lastKnown(r Series, n int) int {
 type look struct {
 	colour colour
 	dash   bool
-	sides  int // of the marker; 0: a circle, -3: a triangle on its tip, 5: a square; [Drawing.marker] has more
+	sides  int // the marker's number of sides; 0: a circle, -3: a triangle on its tip; [Drawing.marker] has more
 	hollow bool
 }
 
@@ -403,7 +403,7 @@ func (d *Drawing) marker(p point, l look) {
 			point{0.4, 1.2}, point{-0.4, 1.2}, point{-0.4, 0.4}, point{-1.2, 0.4}, point{-1.2, -0.4}, point{-0.4, -0.4})
 	case 7: // a triangle to the right
 		corners(point{1.2, 0}, point{-0.8, 1.1}, point{-0.8, -1.1})
-	case 8: // and to the left
+	case 8: // a triangle to the left
 		corners(point{-1.2, 0}, point{0.8, -1.1}, point{0.8, 1.1})
 	case 9: // an hourglass
 		corners(point{-1, -1.1}, point{1, -1.1}, point{0.25, 0}, point{1, 1.1}, point{-1, 1.1}, point{-0.25, 0})

@@ -10,7 +10,7 @@ import (
 // A unit is the unit of an axis or of printed values.
 type unit struct {
 	name   string
-	size   float64 // in bytes or seconds
+	size   float64 // size of the unit, in bytes or seconds
 	digits int     // decimals of a printed value
 }
 

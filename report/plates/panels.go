@@ -6,7 +6,7 @@ import "math"
 // axes.
 type panelGrid struct {
 	across, down int
-	width        float64 // of one panel with its margin
+	width        float64 // width of one panel with its margin
 	gap          float64
 }
 

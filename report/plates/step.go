@@ -17,7 +17,7 @@ type Band struct {
 // A Span is a phase of the step.
 type Span struct {
 	Key, Name string  // Name replaces the key's own words
-	From, To  float64 // as events
+	From, To  float64 // first and last event of the phase
 }
 
 // Step shows when and why the memory of one step peaks: stacked areas over its allocator events. The axis shows the

@@ -2,7 +2,7 @@ package plates
 
 // A Style describes the place where a figure is printed.
 type Style struct {
-	Width  float64 // in points of 1/72 inch, exactly the figure's width
+	Width  float64 // the figure's exact width, in points of 1/72 inch
 	Height float64 // the greatest height, if the place limits it like a slide; else 0
 	Label  float64 // size of names and of numbers along axes, in points
 	Value  float64 // size of values, in points

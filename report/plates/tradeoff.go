@@ -10,10 +10,10 @@ import (
 // A Point has the step time and the peak of one run.
 type Point struct {
 	Label             string
-	Time, Peak        float64 // seconds of a step, and bytes
+	Time, Peak        float64 // time of a step in seconds, and peak in bytes
 	TimeLow, TimeHigh float64 // the fastest and the slowest repeat; both 0 without repeats
 	State             State   // only measured, predicted and bounded points are drawn
-	Base              bool    // the baseline, or in a panel without private runs: never on the front
+	Base              bool    // the baseline, or a run of a paper without private runs: never on the front
 	NotPrivate        bool    // drawn as a cross, with a dagger after the name; it is never on the front
 	Look              int     // number of the look of the point's method, as in a [Series]
 }
@@ -44,7 +44,7 @@ type spot struct {
 	front, other bool
 	cross        bool // whether the run is not private
 	outside      bool
-	said         string // for a point outside the axes: its values
+	said         string // for a point outside the axes: its values as text
 }
 
 type tradeoffPanel struct {
