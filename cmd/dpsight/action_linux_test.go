@@ -86,7 +86,7 @@ func (r *runner) holds(t *testing.T, condition string) bool {
 	return true
 }
 
-// run runs the steps that are scripts, as a runner does.
+// run runs the action's steps that are shell scripts, in order, as GitHub's runner does.
 func (r *runner) run(t *testing.T, a *githubAction, with map[string]string) {
 	t.Helper()
 	for name, input := range a.Inputs {
@@ -217,8 +217,8 @@ func (r *runner) comments() []string {
 	return out
 }
 
-// replayer is a script in place of dpsight. Its predict copies a recorded run from a store: the run named in method.txt
-// in the current folder. All other commands work as usual.
+// replayer is a shell script that stands in for dpsight. For predict, it copies a recorded run from a store: the run
+// named in method.txt in the current folder. It passes every other command to the real dpsight.
 const replayer = `#!/bin/bash
 case "$1" in predict|collect) ;; *) exec dpsight-itself "$@" ;; esac
 while [ $# -gt 1 ]; do [ "$1" = --store ] && store="$2"; shift; done
@@ -226,8 +226,9 @@ mkdir -p "$store"
 cp -r "$RECORDED"/*-"$(cat method.txt)"-* "$store"
 `
 
-// TestAction runs the action's scripts over recorded runs. If memory grew, the action fails and names the growth in one
-// comment, which the next push updates. Without growth the action passes. A baseline file replaces the base commit.
+// TestAction runs the action's scripts over recorded runs. If memory grew, the action fails and names the growth in
+// one comment, which the next push updates. Without growth the action passes. With a baseline file, the action
+// compares with that file instead of the base commit.
 func TestAction(t *testing.T) {
 	a := readAction(t)
 	if a.Runs.Using != "composite" {

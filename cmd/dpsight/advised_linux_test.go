@@ -24,8 +24,8 @@ type change struct {
 	allFrom  int64    // least fall of the peak, in per cent of a saving that is an upper bound
 }
 
-// If a script is changed as its first finding advises, the peak falls by the saving that the finding states: exactly,
-// at least or at most by that. The changed script no longer has the finding.
+// If a script is changed as its first finding advises, the peak falls by exactly, at least or at most the saving that
+// the finding states, as its confidence says. The changed script no longer has the finding.
 func TestAdvisedScriptsPeakLower(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -95,7 +95,7 @@ func (c change) lowers(t *testing.T) {
 		t.Errorf("%s: %+v, %q", c.script, f.Place.Line, holderOf(f))
 	}
 	c.edits(t, text, f)
-	// What is left of the reduced tensors may be enough for another finding.
+	// The changed script may have the finding once more, for a smaller saving: the reduced tensors still take memory.
 	if f := findFinding(advised, c.id); f != nil && (f.saves() == nil || *f.saves() > falls/2) {
 		t.Errorf("%s %s: %+v", c.script, c.advised, f)
 	}
@@ -116,7 +116,7 @@ func (c *change) edits(t *testing.T, text string, f *finding) {
 	t.Errorf("%s: to edit: %+v, want %q", c.script, f.Edits, c.edit)
 }
 
-// The saving for pieces of cached segments is an upper bound: the peak reserved falls by less.
+// The saving of the findings fragmentation and cached is an upper bound: reserved falls by at least a quarter of it.
 func TestAdvisedScriptsReserveLess(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -144,7 +144,8 @@ func TestAdvisedScriptsReserveLess(t *testing.T) {
 	}
 }
 
-// holds checks that the peak falls by the saving that a finding states.
+// holds checks that falls, the bytes by which the change lowers the peak, agree with the saving that the finding
+// states.
 func (c *change) holds(t *testing.T, f *finding, falls int64) {
 	t.Helper()
 	saves := *f.saves()
@@ -237,7 +238,8 @@ for step in range(4):
     optimizer.step()
     del loss
 `,
-	// Hooks hold a layer's input from before autocast cast it, or, like autograd, the cast input.
+	// The hooks hold a layer's input as it was before autocast cast it. In the changed version they hold the cast
+	// input, as autograd does.
 	"own hooks": `
 import sys, warnings, torch
 from opacus import GradSampleModule
@@ -256,7 +258,7 @@ for step in range(4):
         p.grad_sample = p.grad = None
     del loss
 `,
-	// The same models are clipped in the two ways of Opacus.
+	// Opacus clips the same models, with hooks or with ghost clipping.
 	"per sample": `
 import torch
 model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(8)], torch.nn.Linear(1024, 8))
@@ -317,7 +319,7 @@ for step in range(4):
     optimizer.step()
     del loss
 `,
-	// The loss is computed from all logits, or from an eighth of them at a time.
+	// The loss is computed from all logits at once, or from an eighth of the logits at a time.
 	"logits": `
 import sys, torch
 from torch.nn import functional as F
@@ -348,7 +350,7 @@ for step in range(4):
     model(x).square().mean().backward()
     optimizer.step()
 `,
-	// A remainder of up to 1 MiB stays in a block, unless segments are expandable.
+	// The allocator leaves a remainder of up to 1 MiB in a block, unless segments are expandable.
 	"slack": expandable + `
 kept = [torch.empty((25 << 20) + 4096, dtype=torch.uint8, device="cuda") for _ in range(20)]
 `,
@@ -362,7 +364,7 @@ for i in range(5):
     large = torch.empty((200 + 40 * i) << 20, dtype=torch.uint8, device="cuda")
 print("reserved", torch.cuda.max_memory_reserved(), flush=True)
 `,
-	// A script keeps a part of a tensor that was read once.
+	// The script keeps a view of a part of a tensor, so the whole tensor stays in memory.
 	"view": trains + `
 whole = torch.randn(32 << 20, device="cuda")
 part = whole[:4096] if sys.argv[1] == "kept" else whole[:4096].clone()

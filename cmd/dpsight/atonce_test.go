@@ -16,8 +16,8 @@ import (
 
 const atOnceRun = "20261121T205109Z-vanilla-096510"
 
-// pairs returns how often two processes do the same thing at the same time. rest includes the cases that `make test`
-// leaves out.
+// pairs returns how many times a test runs two processes that do the same thing at the same time. rest includes the
+// cases that `make test` leaves out.
 func pairs(rest bool) int {
 	if rest {
 		return 50

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// bounded makes a store with copies of recorded runs, of which one has a bounded peak.
+// bounded makes a store with copies of recorded runs, and gives one of the copies a bounded peak.
 func bounded(t *testing.T, which int) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "store")
@@ -84,7 +84,7 @@ func TestBoundedPeaksAreSaid(t *testing.T) {
 		if err != nil || len(found) == 0 {
 			t.Errorf("%s: %q, %v", name, found, err)
 		}
-		said := false // whether the output is about this run alone
+		said := false // whether one of the files says that the peak is bounded
 		for _, path := range found {
 			b, err := os.ReadFile(path)
 			if err != nil {

@@ -95,7 +95,7 @@ func TestChartsBesideTheReplaced(t *testing.T) {
 		t.Errorf("the page says that the bar of vanilla has nothing for activations and gradients: %v", b)
 	}
 
-	// The profiler's method ghost makes one backward pass that only computes norms.
+	// The profiler's method ghost is dpsight's method norm_only: one backward pass that only computes norms.
 	recorded := map[string]string{"vanilla": "vanilla", "ghost": "norm_only"}
 	drawn, params := chartedHere(t, filepath.Join("..", "..", "examples", "headline"))
 	for method, here := range recorded {

@@ -60,7 +60,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// The script for bash asks dpsight for completions, and inserts the part that bash takes for the word.
+// The completion script for bash asks dpsight for completions. It returns only the part that bash takes for the
+// current word, since bash also splits words at = and :.
 func TestCompletionInBash(t *testing.T) {
 	script := must(t, "", "completion", "bash").stdout
 	const ask = `
@@ -108,7 +109,7 @@ printf '%s\n' "${COMPREPLY[@]}"`
 	}
 }
 
-// The manual page has every command and every option, and is the same each time.
+// The manual page has every command and every option. dpsight prints the same page each time.
 func TestManualPage(t *testing.T) {
 	page := must(t, "", "man").stdout
 	if again := must(t, "", "man").stdout; again != page {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// If a predicted run was killed after its tables were made and before it was judged, the next ingest judges it. If
-// its report cannot be written, the error says only that.
+// If a predicted run was killed after its tables were made and before it was judged, the next ingest judges it. If the
+// ingest report cannot be written, the error says only that.
 func TestIngestJudgesWhatIsKnown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r")
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -64,9 +64,9 @@ func sampledRun(t *testing.T) (storeDir, dir, suite string) {
 	return storeDir, dir, s.SuiteFile(m.Suite.ID)
 }
 
-// If a bit is flipped in a file that dpsight wrote, or its end is lost, commands return an error or a warning, or print
-// the same as before. No check passes with changed figures. Tables stay as they are if their journal is damaged, and
-// damaged tables are made again from the journal.
+// If a bit is flipped in a file that dpsight wrote, or its end is lost, commands return an error or a warning, or
+// print the same as before. No check passes with changed figures. If a run's journal is damaged, its tables stay as
+// they are. If its tables are damaged, ingest makes them again from the journal.
 func TestDamageIsNeverQuiet(t *testing.T) {
 	flips, cuts := 36, 14
 	if testkit.WithRest() {
@@ -128,7 +128,7 @@ func TestDamageIsNeverQuiet(t *testing.T) {
 	noticed, without := map[string]int{}, map[string]int{}
 	for i := range flips + cuts {
 		kind := i % len(kinds)
-		file := kinds[kind][drawn[kind]%len(kinds[kind])] // each file of a kind in turn
+		file := kinds[kind][drawn[kind]%len(kinds[kind])] // the files of a kind take turns
 		drawn[kind]++
 		name := filepath.Base(file)
 		b := bytes.Clone(whole[file])

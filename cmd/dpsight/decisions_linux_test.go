@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// wantDecided predicts a script that fails after it reads an unknown value. It expects a successful prediction in which
-// the read at place gets the other answer.
+// wantDecided predicts a script that fails after it reads an unknown value. It expects a successful prediction in
+// which the read at place (file:line) gets the answer that dpsight did not try first.
 func wantDecided(t *testing.T, script, place, failure string) {
 	t.Helper()
 	store := t.TempDir()
@@ -43,15 +43,16 @@ func wantDecided(t *testing.T, script, place, failure string) {
 	}
 }
 
-// A script that asserts something about computed values is predicted as if the assertion held.
+// If a script asserts something about values that the phantom GPU does not compute, dpsight predicts it as if the
+// assertion held.
 func TestPredictDecidesAsserts(t *testing.T) {
 	testkit.Rest(t)
 	script := caseFile(t, "assert_range.py")
 	wantDecided(t, script, script+":6", "AssertionError")
 }
 
-// Argument checks of torch.distributions are assumed to hold. A script is predicted with one run, and a note says
-// so.
+// dpsight assumes that argument checks of torch.distributions succeed. It predicts the script with one run, and a note
+// names the assumption.
 func TestPredictTakesArgumentsForValid(t *testing.T) {
 	testkit.Rest(t)
 	script := caseFile(t, "dist_validate.py")
@@ -65,7 +66,8 @@ func TestPredictTakesArgumentsForValid(t *testing.T) {
 	}
 }
 
-// A script that catches the failure, or sees that a value is out of range, and exits with a status has failed too.
+// A script also counts as failed if it exits with an error status because it caught a failure or found a value out of
+// range.
 func TestPredictDecidesExits(t *testing.T) {
 	testkit.Rest(t)
 	for name, c := range map[string]struct{ end, line, failure string }{
@@ -90,8 +92,8 @@ else:
     raise KeyError("of its own")
 `
 
-// A script that fails for another reason is not predicted again and again. In a search, answers that the first value
-// needed are used for the other values.
+// dpsight predicts a script that fails for another reason only once more. A search reuses the answers to reads that
+// its first value needed for all other values.
 func TestPredictDecidesNotInVain(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, failingAlone)
@@ -135,8 +137,8 @@ func listed(t *testing.T, store string, n int) []analyze.RunsRow {
 	return doc.Runs
 }
 
-// Predictions of a suite or of collect are repeated with other answers, as predict's are. Only the last run of each
-// experiment counts.
+// collect, with a suite or one command, repeats a failed prediction with the other answer to a read, as predict does.
+// Only the last run of each experiment counts.
 func TestSuitesDecide(t *testing.T) {
 	testkit.Rest(t)
 	interpreter, store, script := python(t), t.TempDir(), scriptFile(t, decider)

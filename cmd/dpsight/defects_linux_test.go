@@ -72,7 +72,8 @@ for i in range(16 if mode == "growth" else 5):
 print("peak", torch.cuda.max_memory_allocated(), flush=True)
 `
 
-// dpsight finds each planted defect, and states a saving that equals what the same loop saves without the defect.
+// dpsight finds each planted defect. The saving that it states equals the fall of the peak in the same loop without
+// the defect.
 func TestDefectsAreFound(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -98,8 +99,8 @@ func TestDefectsAreFound(t *testing.T) {
 		results[mode] = recorded{peak, findingsOf(t, e.store)[mode]}
 	}
 	clean := results["clean"]
-	// If torch keeps a workspace for each thread (2.15 keeps none), each small run has backward's, which counts as the
-	// only other finding.
+	// If torch keeps a workspace for each thread (2.15 keeps none), every run also has the finding thread-workspaces,
+	// for the workspace of backward's thread.
 	want := []string{"rule-of-thumb"}
 	keepsWorkspaces := clean.peak != results["samethread"].peak
 	if keepsWorkspaces {
@@ -137,7 +138,7 @@ func TestDefectsAreFound(t *testing.T) {
 			t.Errorf("%s: %v", mode, results[mode].findings)
 		}
 	}
-	// A pass without a backward keeps its input, and the outputs of the layers.
+	// A forward pass without a backward keeps its input and the outputs of its layers.
 	if f := findFinding(results["growth"].findings, "kept-graphs"); f == nil ||
 		f.figure(t, "growth a step") < 64*(1+4+4+1)*1024*4 || !strings.Contains(f.Words, " of module 0") ||
 		results["growth"].findings[0].ID != "kept-graphs" {
@@ -201,7 +202,7 @@ func TestFailedAllocations(t *testing.T) {
 				t.Errorf("%s: short of %f, %+v", mode, short, f)
 			}
 		}
-		if mode == "caught" { // while it handles the exception, nothing has been released
+		if mode == "caught" { // while the script handles the exception, the failed step's memory is still held
 			if want, got := held(t, e), e.allocated(t, "oom"); got != want {
 				t.Errorf("%d bytes at the failure, torch held %d", got, want)
 			}

@@ -29,7 +29,7 @@ func TestDemoThatCannotRecord(t *testing.T) {
 	build := `[ "$*" = 'build -o dpsight ./cmd/dpsight' ] && cp '` + program + `' dpsight`
 	for _, test := range []struct {
 		name, says string
-		tools      map[string]string // commands that differ from the machine's own
+		tools      map[string]string // shell scripts that replace commands of the machine
 	}{
 		{"without Python", "make setup failed, so nothing can be recorded", map[string]string{"go": build,
 			"uname": "echo Linux x86_64"}},
@@ -72,10 +72,10 @@ func TestDemoThatCannotRecord(t *testing.T) {
 	}
 }
 
-// The demo on a machine without a GPU. The real script and the real Makefile predict a model of 1.3 billion
-// parameters on the phantom GPU, say what privacy costs and where the report is, in two minutes on two cores. Two
-// steps are replaced: the build of dpsight, by the program under test, and the Python environment, which would be
-// downloaded, by the tests' own.
+// On a machine without a GPU, the demo's real script and the real Makefile predict a model of 1.3 billion parameters
+// on the phantom GPU, say what privacy costs and where the report is, in two minutes on two cores. The test replaces
+// two steps: it uses the program under test instead of a build of dpsight, and the tests' own Python environment
+// instead of a downloaded one.
 func TestDemoOnThePhantom(t *testing.T) {
 	testkit.Rest(t)
 	if testing.Short() {
@@ -123,7 +123,7 @@ esac`
 		t.Fatalf("%v\n%s", err, out)
 	}
 	_, said, _ := strings.Cut(string(out), "What does differential privacy cost?")
-	said, _, _ = strings.Cut(said, "\nmake[") // which a make around the tests has this one say
+	said, _, _ = strings.Cut(said, "\nmake[") // a make that runs under another make prints this line
 	fits80(t, "the demo", said)
 	for _, peak := range []string{"(vanilla) needs 25.0 GiB", "(dpsgd) needs 50.0 GiB", "(ghost) needs 30.0 GiB"} {
 		if !strings.Contains(said, peak) {
@@ -133,7 +133,7 @@ esac`
 	if n := strings.Count(said, "\n"); n > 25 {
 		t.Errorf("%d lines are more than a newcomer reads:\n%s", n, said)
 	}
-	// For make and all its children. On a quiet machine, two cores could spend at most two minutes on it.
+	// The CPU time of make and all its children: on two cores, two minutes of wall time are at most four of CPU time.
 	took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	t.Logf("%s of CPU time in %s", took.Round(time.Second), time.Since(begin).Round(time.Second))
 	if took > 2*2*time.Minute {
@@ -169,7 +169,7 @@ esac`
 	}
 }
 
-// checkout is a folder with what the demo needs of the repository, at root.
+// checkout makes a folder with the files of the repository that the demo needs. root is the repository's own folder.
 func checkout(t *testing.T) (folder, root string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -185,7 +185,8 @@ func checkout(t *testing.T) (folder, root string) {
 	return folder, root
 }
 
-// tools is a folder for PATH with the commands that make and the scripts call: the machine's, and some in shell.
+// tools makes a folder for PATH with the commands that make and the scripts call. own has shell scripts that replace
+// commands of the machine.
 func tools(t *testing.T, own map[string]string) string {
 	t.Helper()
 	bin := t.TempDir()

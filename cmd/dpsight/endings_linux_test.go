@@ -48,8 +48,8 @@ except torch.cuda.OutOfMemoryError:
 hoard.clear()
 `
 
-// pressing is a script that is interrupted at each of its steps, each time in the next line of some of the agent's
-// files, until all lines were tried.
+// pressing is a script that interrupts itself at each of its steps. Each time the interruption hits the next line of
+// some of the agent's files, until all their lines were tried.
 const pressing = `
 import os, signal, sys, torch
 files = tuple(os.path.join(os.path.dirname(sys.modules["dpsight"].__file__), n + ".py") for n in sys.argv[1:])
@@ -84,7 +84,7 @@ assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 print("interrupted", interrupted, flush=True)
 `
 
-// An ending is a run that did not, or nearly did not, end well.
+// An ending is a recorded run in a store of its own, whose end a test examines.
 type ending struct {
 	result
 	store    string
@@ -166,7 +166,8 @@ func (w *watched) text() string {
 	return w.b.String()
 }
 
-// expect checks the status and the exit code, and that the run can be read: its categories sum exactly to the peak.
+// expect checks the run's status and exit code. It also checks that the run can be read, and that its categories sum
+// exactly to the peak.
 func (e ending) expect(t *testing.T, status string, code int) (allocated int64) {
 	t.Helper()
 	if e.code != code || e.manifest.Status != status || (status == schemas.StatusOK) != (e.manifest.Reason == "") {
@@ -184,7 +185,7 @@ func (e ending) expect(t *testing.T, status string, code int) (allocated int64) 
 	return e.allocated(t, "peak")
 }
 
-// allocated returns the sum of the breakdown at a moment.
+// allocated returns the allocated bytes at a moment, and checks that the breakdown's categories sum to them.
 func (e ending) allocated(t *testing.T, at string) int64 {
 	t.Helper()
 	var doc breakdownDoc
@@ -226,7 +227,8 @@ func TestInterruptedAnywhere(t *testing.T) {
 	}
 }
 
-// If Python raises an exception anywhere in the agent's counting of steps, each step that ends is followed by the next.
+// If Python raises an exception anywhere in the code by which the agent counts steps, the recorded steps still begin
+// and end in turn, without a gap in their numbers.
 func TestStepsEndWhole(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -261,7 +263,8 @@ defaults: {model: mlp, preset: tiny, num_iter: 2000}
 experiments: [{method: vanilla}, {method: dpsgd}]
 `
 
-// The first experiment is ended and kept, and the second is never started.
+// If a suite of two experiments is interrupted during the first one, dpsight ends and keeps that run, and never starts
+// the second experiment.
 func TestSuiteInterrupted(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -309,10 +312,10 @@ func TestTimeLimit(t *testing.T) {
 
 func held(t *testing.T, e ending) int64 { return e.number(t, "held") }
 
-// number returns the number that the script printed after a word.
+// number returns the number that the run's script printed after a word.
 func (e ending) number(t *testing.T, word string) (n int64) {
 	t.Helper()
-	// From the log: on the terminal the script's two streams mix in the middle of a line.
+	// The number is read from the log: on the terminal the script's stdout and stderr may mix within a line.
 	log, err := os.ReadFile(filepath.Join(e.dir, collect.StdoutFile))
 	if err != nil {
 		t.Fatal(err)

@@ -44,8 +44,8 @@ var explainShape = object{"schema": "string", "from": "string", "to": "string", 
 			"reason": "string?"}}})},
 	"warnings": list{"string"}}
 
-// Every run of every fixture is compared with the next: the parts in the document sum to the difference of the
-// peaks.
+// Every run of every fixture is compared with the next run: the parts in explain's JSON document sum to the difference
+// of the two peaks.
 func TestExplainDocument(t *testing.T) {
 	stores(t, func(t *testing.T, folder string) {
 		runs, _, err := store.Open(folder).Runs()
@@ -110,7 +110,7 @@ func TestExplainDocument(t *testing.T) {
 				for _, p := range doc.Births {
 					sum -= p.Delta
 				}
-				// The phases of an import are known if annotations name them.
+				// An imported snapshot has phases only if annotations in it name them.
 				imported := a.Manifest.Source == schemas.Imported || b.Manifest.Source == schemas.Imported
 				if none := len(doc.Births) == 0; none && !imported || !none && sum != 0 {
 					t.Errorf("%s to %s: %d phases of birth leave %d of %d", a.ID, b.ID, len(doc.Births), sum,

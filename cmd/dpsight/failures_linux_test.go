@@ -15,9 +15,9 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// failing trains with batches that are too large in the steps that its arguments name (step:room, in MiB above what
-// is held when the step begins), and then with smaller ones. After each failure it prints what the failure left
-// behind.
+// failing is a script that trains with too large batches in the steps that its arguments name, and then with smaller
+// ones. An argument is step:room, where room is how many MiB more the process may reserve in that step. After each
+// failure it prints what the failure left behind.
 const failing = `
 import sys
 import torch
@@ -76,7 +76,7 @@ func TestFailuresInEveryStep(t *testing.T) {
 		phase       string
 		module      string
 		activations int64 // MiB
-		// MiB: gradients that only flow through backward, which a list of blocks does not distinguish from others
+		// MiB: gradients of activations, which a list of blocks does not distinguish from other gradients
 		gradients int64
 	}{
 		{room: 100, phase: "forward", module: "0"},

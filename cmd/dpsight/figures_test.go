@@ -25,7 +25,7 @@ func TestFiguresOfRecordings(t *testing.T) {
 	headline, quick, journals := filepath.Join(examples, "headline"),
 		ingesttest.Store(t, filepath.Join(examples, "quick")), journalStore(t)
 	ghost, err := filepath.Glob(filepath.Join(headline, "*-ghost-*"))
-	// any digit may follow the name
+	// the pattern above also matches ghost-bare: a run id goes on after the name
 	ghost = slices.DeleteFunc(ghost, func(folder string) bool { return strings.Contains(folder, "-bare-") })
 	if err != nil || len(ghost) != 1 {
 		t.Fatalf("runs of ghost: %v, %v", ghost, err)
@@ -60,7 +60,7 @@ func TestFiguresOfRecordings(t *testing.T) {
 		if drawn != c.drawn {
 			t.Errorf("%s: ladder drawn: %t", c.name, drawn)
 		}
-		var last *explain.Input // of the run before
+		var last *explain.Input // the input of the previous run
 		_, err = sel.Each(explain.Tables, true,
 			func(in schemas.Tables) error {
 				d := explain.NewInput(in)
@@ -89,7 +89,7 @@ func legible(t *testing.T, name string, f figure.Figure) {
 	}
 }
 
-// Both pictures are where -o says, as PNG and SVG.
+// The command writes both pictures where -o says, as PNG and as SVG.
 func TestFilesOfFigures(t *testing.T) {
 	dir := t.TempDir()
 	headline, err := filepath.Abs(filepath.Join("..", "..", "examples", "headline"))
@@ -109,8 +109,8 @@ func TestFilesOfFigures(t *testing.T) {
 	}
 }
 
-// A store given as an argument or with --store is reported as a whole. The environment's store is reported by its
-// newest run.
+// A store given as an argument or with --store is reported as a whole. Of a store that only the environment names,
+// report shows the newest run.
 func TestReportOfAStore(t *testing.T) {
 	store := t.TempDir()
 	for _, run := range []string{atOnceRun, "20261121T205124Z-ghost-2e2852"} {
@@ -133,8 +133,8 @@ func TestReportOfAStore(t *testing.T) {
 	}
 }
 
-// Every command that gets a store as an argument or with --store uses the whole store. From the environment's store
-// it uses the newest suite or run.
+// Every command that gets a store as an argument or with --store uses the whole store. From a store that only the
+// environment names, a command uses the newest suite or run.
 func TestStoresAreNamedAlike(t *testing.T) {
 	store := t.TempDir()
 	for _, run := range []string{atOnceRun, "20261121T205124Z-ghost-2e2852"} {

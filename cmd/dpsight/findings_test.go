@@ -110,7 +110,8 @@ func findFinding(findings []finding, id string) *finding {
 	return nil
 }
 
-// A finding says what to change and what that would save, or docs/findings.md says why it does not.
+// Each finding says what to change and what the change would save. Where a finding lacks one of these,
+// docs/findings.md says why.
 func TestFindingsSayWhatToChange(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/findings.md")
@@ -154,7 +155,8 @@ func TestFindingsSayWhatToChange(t *testing.T) {
 	}
 }
 
-// The recordings have the findings that are known for them, and no wrong ones.
+// The recordings of examples/headline have the findings that this test lists for them, and no others except findings
+// about times.
 func TestFindingsOfHeadline(t *testing.T) {
 	t.Parallel()
 	store, err := filepath.Abs(headlineStore)
@@ -195,8 +197,8 @@ func TestFindingsOfHeadline(t *testing.T) {
 			}
 		}
 	}
-	// Among the recorded methods this one is the fastest by far, and none needs less memory by more than a
-	// thousandth.
+	// These runs have the finding, and it names dpsgd: among the recorded methods dpsgd is the fastest by far, and
+	// none needs less memory by more than a thousandth.
 	for _, name := range []string{"ghost", "fgc", "flash", "bk"} {
 		f := findFinding(found[name], "cheaper-method")
 		if f == nil || !strings.HasPrefix(f.Change, "use method dpsgd, ") || !strings.Contains(f.Saving.If, "-dpsgd-") ||

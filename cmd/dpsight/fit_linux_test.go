@@ -16,8 +16,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// holding is a script that allocates as many MiB as its argument says. With a second argument it fails for another
-// reason.
+// holding is a script that allocates as many MiB as its first argument says. If that is at least its second argument,
+// the script fails with a ValueError instead.
 const holding = `
 import sys, torch
 n = int(sys.argv[1])
@@ -32,7 +32,7 @@ func searched(t *testing.T, store string, args ...string) (result, predict.FitDo
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command("dpsight", append([]string{"predict", "--store", store, "--format", "json"}, args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = store, &stdout, &stderr // the folder is part of a command's key
-	_ = cmd.Run()                                             // the result's exit code has the error
+	_ = cmd.Run()                                             // the returned exit code shows a failure
 	var doc predict.FitDocument
 	if stdout.Len() > 0 {
 		if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil {
@@ -42,9 +42,9 @@ func searched(t *testing.T, store string, args ...string) (result, predict.FitDo
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}, doc
 }
 
-// The search finds the largest value that fits. Predictions are kept in the store and reused until the script
-// changes, even though the store and the output are beside the script. What else decides is tested without Python,
-// in collect/fit.
+// The search finds the largest value that fits. Predictions are kept in the store and reused until the script changes,
+// even though the store and the output are beside the script. Tests in collect/fit, which need no Python, check what
+// else decides whether a prediction is reused.
 func TestFit(t *testing.T) {
 	interpreter, script := python(t), scriptFile(t, holding)
 	store, out := filepath.Join(filepath.Dir(script), "runs"), filepath.Join(filepath.Dir(script), "out")
@@ -59,8 +59,8 @@ func TestFit(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	c := &doc.Cells[0]
-	// Predictions were never compared with an H100: by default 5 % of the memory are to stay free, and no run more is
-	// needed to know what leaves them.
+	// Predictions were never compared with an H100, so the default margin is 5 % of the memory. The search needs no
+	// further run to find the largest value that leaves the margin.
 	if m := c.Margin; *c.SpareBytes != 0 || m == nil || m.Bytes != 5<<20 || m.Largest == nil || *m.Largest != 90 ||
 		*m.SpareBytes != 10<<20 {
 		t.Errorf("%s", r.stdout)
@@ -144,7 +144,8 @@ func TestFitThatFindsNothing(t *testing.T) {
 	}
 }
 
-// A value for which the script fails is named if it was tried beside the answer, and does not change the answer.
+// If the script fails for another reason than memory at a value that the search tries away from its answer, dpsight
+// names that value and the answer stays.
 func TestFitBesideAValueThatCannotBe(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, "import sys\nif sys.argv[1] == '20':\n    raise ValueError('that many are not known')\n"+
@@ -159,9 +160,9 @@ func TestFitBesideAValueThatCannotBe(t *testing.T) {
 	}
 }
 
-// A script may halve its request until it succeeds. In a search, the original value then does not fit. A single
-// prediction says that the script runs on the device. A failure at a limit of the script's own says nothing about
-// the device.
+// A script may halve its request until it succeeds. If the script's first request fails, a search counts the value as
+// not fitting. A single prediction says that the script fits, since it continues. If a script sets a memory limit for
+// itself, a failure at that limit says nothing about the device.
 func TestFitOfAScriptThatCatches(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, `
@@ -236,7 +237,8 @@ if sys.argv[2:] == ["dies"]:
 		"torch continued without it") {
 		t.Errorf("%s", found.stdout)
 	}
-	// None of these requests ended the run, even though the final error mentions one.
+	// No failed request for a workspace ended the run, even though the text of the script's last error is "CUDA out of
+	// memory".
 	r, doc = predictDocument(t, t.TempDir(), nil, "--", python(t), script, "64", "dies")
 	if len(doc.Runs) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -268,7 +270,8 @@ func TestFitRefuses(t *testing.T) {
 	}
 }
 
-// Several methods give several cells. Without Python, a test in collect/fit checks that devices make a grid of them.
+// A search over several methods has a cell for each method. That several devices make a grid of cells is checked by a
+// test in collect/fit, which needs no Python.
 func TestFitOfMethods(t *testing.T) {
 	testkit.Rest(t)
 	r, doc := searched(t, t.TempDir(), "--vary", "batch_size=2..2", "--device", "t4", "--method", "vanilla,ghost",

@@ -25,9 +25,9 @@ var shownSearch = regexp.MustCompile(`(?s)<!-- searched: dpsight (predict .*?) -
 // mostPicture bounds the page's picture in bytes, since each redrawn version stays in the repository's history.
 const mostPicture = 90_000
 
-// The values that the page says fit come from a search, which examples/fit keeps. The page's tables and picture are
-// made from that document. With an interpreter, the two values that decide one cell are predicted again, which
-// takes a minute.
+// The values that fit according to docs/predict.md come from a search whose result is kept in examples/fit. The tables
+// and the picture of docs/predict.md are made from the document examples/fit/fit.json. If the test has a Python
+// interpreter, it predicts again the two values that decide one cell, which takes a minute.
 func TestFitPage(t *testing.T) {
 	page, picture := filepath.Join("..", "..", "docs", "predict.md"), filepath.Join("..", "..", "docs", "gallery",
 		"fit.png")
@@ -55,7 +55,7 @@ func TestFitPage(t *testing.T) {
 	}
 	var shown, drawn bytes.Buffer
 	tables := report.FitTables(doc)
-	if err := table.Write(&shown, "markdown", tables[:len(tables)-1]...); err != nil { // without each run
+	if err := table.Write(&shown, "markdown", tables[:len(tables)-1]...); err != nil { // without the list of runs
 		t.Fatal(err)
 	}
 	f := report.FitFigure(doc)
@@ -95,7 +95,7 @@ func fewerShades(t *testing.T, picture []byte) []byte {
 	shade := func(v uint32) uint8 { return uint8((v>>8 + 8) / 17 * 17) }
 	var colors color.Palette
 	places := map[color.RGBA]uint8{}
-	to := make([]uint8, len(from.Palette)) // place in colors by place in the picture's palette
+	to := make([]uint8, len(from.Palette)) // index in colors, by index in the picture's palette
 	for i, c := range from.Palette {
 		r, g, b, _ := c.RGBA()
 		rounded := color.RGBA{shade(r), shade(g), shade(b), 255}

@@ -16,7 +16,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// filler allocates for some seconds, without a step, which makes several MB of journal each second.
+// filler is a script that allocates for some seconds without making a step. Each second the agent writes several MB of
+// journal for it.
 const filler = `
 import sys, time, torch
 until = time.monotonic() + float(sys.argv[1])
@@ -69,14 +70,15 @@ exit $code`, mib, fill, limited, seconds)
 func needsSmallDisks(t *testing.T) {
 	t.Helper()
 	if err := exec.Command("unshare", "--map-root-user", "--mount", "true").Run(); err != nil {
-		if os.Getenv("DPSIGHT_TEST_NO_NAMESPACES") == "" { // a skip would go unseen
+		if os.Getenv("DPSIGHT_TEST_NO_NAMESPACES") == "" { // nobody would notice a skipped test
 			t.Fatalf("no namespace can be made here, and so no small disk: %v; DPSIGHT_TEST_NO_NAMESPACES=1 goes without", err)
 		}
 		t.Skip("DPSIGHT_TEST_NO_NAMESPACES is set: small disks are not tested")
 	}
 }
 
-// sound checks that a store which may have been full says how the run ended, and contains what was recorded.
+// sound checks a store whose disk may have been full: the run's manifest says how the run ended, and ingest makes
+// tables of what was recorded.
 func sound(t *testing.T, r result, dirs []string) {
 	t.Helper()
 	if r.code == exitUsage {

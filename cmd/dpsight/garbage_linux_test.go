@@ -26,8 +26,8 @@ for step in range(40):
     del held
 `
 
-// functional is a script that keeps nothing from step to step. Memory that autograd's own thread still holds does not
-// count.
+// functional is a script that keeps no gradient from step to step. It asserts that only its leaf of 4 MiB is allocated
+// after each step, even if autograd's own thread runs late.
 const functional = `
 import torch
 
@@ -46,8 +46,8 @@ for step in range(20):
 assert held == {4}, held
 `
 
-// rebuilt makes DDP's buckets again right after the first backward, while NCCL's watchdog still holds the first
-// ones.
+// rebuilt is a script in which DDP makes new buckets right after the first backward, while NCCL's watchdog still holds
+// the first buckets.
 const rebuilt = `
 import torch
 import torch.distributed as dist
@@ -65,7 +65,8 @@ assert 48 + 65 < held < 48 + 65 + 16, held  # parameters, gradients, one set of 
 dist.destroy_process_group()
 `
 
-// TestPredictGarbage finds the range of a peak that depends on when garbage is collected, and the runs that bound it.
+// TestPredictGarbage checks that dpsight states the range of a peak that depends on when Python collects garbage.
+// dpsight makes further runs that bound the range.
 func TestPredictGarbage(t *testing.T) {
 	interpreter := python(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, cyclic))
@@ -81,7 +82,8 @@ func TestPredictGarbage(t *testing.T) {
 	if p := *run.PeakBytes >> 20; p < 8 || p > 172 {
 		t.Errorf("a peak of %d MiB", p)
 	}
-	// If no collection came before the end, the run is itself the one without collections.
+	// If Python collected no garbage before the script's end, the first run already shows the peak without
+	// collections, and dpsight does not repeat it.
 	none := !strings.Contains(r.stderr, "Python's garbage collector freed ")
 	if !strings.Contains(r.stderr, "predicting again with garbage collected at once") ||
 		strings.Contains(r.stderr, "predicting again without it") == none {
@@ -89,8 +91,8 @@ func TestPredictGarbage(t *testing.T) {
 	}
 }
 
-// TestPredictMakesNoGarbage checks that the garbage collector frees no objects of the agent. Frames in which the
-// model was moved hold tensors that no longer belong to the model.
+// TestPredictMakesNoGarbage checks that the garbage collector frees no objects of the agent. It trains an LSTM, since
+// the frames of its move to the device hold tensors that no longer belong to the model.
 func TestPredictMakesNoGarbage(t *testing.T) {
 	testkit.Rest(t)
 	const moved = `
@@ -104,8 +106,8 @@ model(torch.randn(20, 8, 32).cuda())[0].sum().backward()
 	}
 }
 
-// TestPredictWaitsForAutograd checks that memory of a step is freed as soon as the step has ended, independently of
-// when autograd's threads run.
+// TestPredictWaitsForAutograd checks that a prediction is exact expected although autograd's threads free a step's
+// memory at varying times.
 func TestPredictWaitsForAutograd(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -132,8 +134,8 @@ func TestPredictOutOfTime(t *testing.T) {
 	}
 }
 
-// TestPredictWaitsForWatchdog checks that DDP's first buckets are gone when the second forward makes new ones. If
-// they are not, it reports how much more memory that takes.
+// TestPredictWaitsForWatchdog checks that DDP's first buckets are gone when the second forward makes new ones. The
+// prediction also says how much higher the peak is on a device on which they are not gone yet.
 func TestPredictWaitsForWatchdog(t *testing.T) {
 	testkit.Rest(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), scriptFile(t, rebuilt))

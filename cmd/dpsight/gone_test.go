@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every command that reads a run reports a table that was removed, and calls no figure exact then. This holds whether
-// or not the run has digests of its tables, which older versions did not write.
+// If a table of a run was removed, breakdown, phases and check name the missing table and do not print "conservation:
+// exact". This holds whether or not the run has digests of its tables, which older versions did not write.
 func TestGoneTablesAreSaid(t *testing.T) {
 	for what, from := range map[string]string{
 		"with digests":    filepath.Join(journalStore(t), journalID(1)),
@@ -48,8 +48,8 @@ func TestGoneTablesAreSaid(t *testing.T) {
 	}
 }
 
-// A check does not pass if one of its thresholds needs a removed table, whichever side lacks it: what cannot be
-// compared fails. If no threshold needs the table, a warning says that and the check continues.
+// A check fails if one of its thresholds needs a table that was removed from the run or from the baseline's run. If no
+// threshold needs the table, the check only warns that the table is missing.
 func TestChecksWithoutTheirTables(t *testing.T) {
 	whole := filepath.Join("..", "..", "examples", "headline", "20261122T204121Z-fgc-b22adb")
 	baseline := filepath.Join(t.TempDir(), "baseline.json")

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A plain command gets as many devices as requested, each with its own breakdown. DataParallel on a single device
-// gets a hint.
+// predict --gpus N gives a plain command N phantom devices, each with a breakdown of its own. If a script uses
+// DataParallel on a single device, a reason of the confidence says so.
 func TestPredictGPUs(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -25,7 +25,8 @@ func TestPredictGPUs(t *testing.T) {
 	if *p.Device == other.Device || sum != other.AllocatedBytes || sum == 0 || p.Params["gpus"] != 2. {
 		t.Errorf("%s beside %s with %d of %d bytes", other.Device, *p.Device, sum, other.AllocatedBytes)
 	}
-	// Values that NCCL does not set are then never valid addresses by chance.
+	// glibc then fills memory with a fixed byte, so that a value which NCCL leaves unset is never a valid address by
+	// chance.
 	t.Setenv("MALLOC_PERTURB_", "165")
 	r = dpsight(t, t.TempDir(), "predict", "-v", "--gpus", "2", "--", interpreter, caseFile(t, "dataparallel.py"))
 	for _, device := range []string{"(cuda:0)", "(cuda:1)"} {
@@ -50,8 +51,8 @@ func TestPredictDeviceThatIsNotThere(t *testing.T) {
 	}
 }
 
-// A check of a loss fails, in whatever form the script reads the loss. The error names the option that ends the script
-// before the check, and with the option the prediction succeeds.
+// If a script checks at its end that the loss is low, the prediction fails, since the loss is unknown. The error
+// suggests --steps, which ends the script before the check. With --steps the prediction succeeds.
 func TestPredictBeforeACheckOfALoss(t *testing.T) {
 	testkit.Rest(t)
 	const checked = `
@@ -77,7 +78,7 @@ assert loss.item() < 0.05
 	}
 }
 
-// A script that calls torch.compile but compiles nothing loses no confidence.
+// The prediction of a script that calls torch.compile but compiles nothing is still exact expected.
 func TestPredictCompiledNothing(t *testing.T) {
 	testkit.Rest(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), caseFile(t, "compile_unused.py"))

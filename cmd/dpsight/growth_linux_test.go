@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// dpsight also finds growth in loops without updates: by evaluation passes, by backward passes, or by the line of a
-// loop that has neither. In the same loops, as their authors corrected them, it finds none.
+// dpsight also finds growth in loops without optimizer updates. It counts the growth by evaluation passes, by backward
+// passes, or by passes of a line if the loop has neither. In the corrected versions of these loops it finds no growth.
 func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -18,7 +18,7 @@ func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 	for _, c := range []struct {
 		script, mended string
 		id, unit       string
-		each           int64 // growth of each pass, at least, in bytes
+		each           int64 // least growth of each pass, in bytes
 		lines          string
 		holder, edit   string // parts of the holder and of the line to change; empty if there is none
 	}{
@@ -52,16 +52,16 @@ func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 				t.Errorf("%s %s: %+v", c.script, c.mended, f)
 			}
 		}
-		// The peak falls by the stated saving. It may fall by a little more, since the change also frees what the last
-		// passes make.
+		// The peak falls by the stated saving. The peak may fall by a little more, since the changed script also frees
+		// what its last passes make.
 		if f != nil && (*f.saves() > peak-lower || *f.saves() < peak-lower-4*c.each || f.Confidence != "at_least") {
 			t.Errorf("%s saves %d, and %s takes %d less", c.script, *f.saves(), c.mended, peak-lower)
 		}
 	}
 }
 
-// Memory runs out within 2 % of the predicted step. The prediction does not count what the allocator rounds and
-// caches.
+// The finding growth states the step at which memory will run out. A longer run of the same script runs out within 2 %
+// of that step. The statement does not count what the allocator rounds up and caches.
 func TestExhaustionComesAsSaid(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()

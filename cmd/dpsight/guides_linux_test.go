@@ -86,7 +86,8 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// writeTitled writes a block with a title to the file with that name. A diff changes the file's lines.
+// writeTitled writes a block with a title to the file with that name. If the block's language is diff, it changes the
+// existing file's lines instead.
 func writeTitled(t *testing.T, path, language, lines string) {
 	t.Helper()
 	if language == "diff" {
@@ -116,8 +117,8 @@ func writeTitled(t *testing.T, path, language, lines string) {
 	}
 }
 
-// followed runs the commands of a block in dir, and returns the block with their output. A command without output
-// in the block gets none.
+// followed runs the commands of a block in dir, and returns the block with their output. If the block shows no output
+// below a command, the returned block shows none either.
 func followed(t *testing.T, dir, block string) string {
 	t.Helper()
 	var out strings.Builder
@@ -144,7 +145,8 @@ func followed(t *testing.T, dir, block string) string {
 	return out.String()
 }
 
-// mayFail matches commands whose exit code is their answer: a check failed, or a prediction does not fit.
+// mayFail matches commands that may exit with an error as their answer, because a check failed or a prediction does
+// not fit.
 var mayFail = regexp.MustCompile(`^dpsight (?:check|predict) `)
 
 // printedBy returns the lines that a command prints on stdout.

@@ -30,7 +30,7 @@ func guides(t *testing.T) []string {
 // docs is the folder of the documentation.
 var docs = filepath.Join("..", "..", "docs")
 
-// Each guide exists in Chinese too, with the same code and output except comments.
+// Each guide has a Chinese version with the same code and output. Only comments in the code may differ.
 func TestGuidesAreAlike(t *testing.T) {
 	comments := regexp.MustCompile(`(?m)(^| +)# .*$`)
 	code := regexp.MustCompile("(?s)```.*?```")

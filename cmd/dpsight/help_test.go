@@ -78,7 +78,7 @@ func words(line string) []string {
 	return out
 }
 
-// examplesExist checks that the paths in examples which a command line names exist.
+// examplesExist checks that each path below examples/ in a command line exists.
 func examplesExist(t *testing.T, line string) {
 	t.Helper()
 	for _, word := range words(line) {
@@ -90,8 +90,8 @@ func examplesExist(t *testing.T, line string) {
 	}
 }
 
-// fits80 checks that lines fit on a terminal of 80 columns. A longer word, such as a path, must be on a line of its
-// own.
+// fits80 checks that lines fit on a terminal of 80 columns. Only a line of a single word, such as a path, may be
+// longer.
 func fits80(t *testing.T, what, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -115,7 +115,7 @@ func TestExamplesOfHelp(t *testing.T) {
 	}
 	err = kong.Visit(parser.Model, func(v kong.Visitable, next kong.Next) error {
 		n, ok := v.(*kong.Node)
-		if !ok || n.Type != kong.CommandNode || len(n.Children) > 0 || n.Hidden { // a short form has the same help
+		if !ok || n.Type != kong.CommandNode || len(n.Children) > 0 || n.Hidden { // short forms have the same help
 			return next(nil)
 		}
 		leaves++
@@ -128,7 +128,7 @@ func TestExamplesOfHelp(t *testing.T) {
 			if line = strings.TrimSpace(line); strings.HasPrefix(line, "dpsight ") {
 				parses(t, line)
 				examplesExist(t, line)
-				if strings.HasPrefix(line, name) || strings.HasPrefix(line, "dpsight "+n.Name+" ") { // an analysis's short form
+				if strings.HasPrefix(line, name) || strings.HasPrefix(line, "dpsight "+n.Name+" ") { // without "analyze"
 					examples++
 				}
 			}
@@ -148,8 +148,8 @@ func TestExamplesOfHelp(t *testing.T) {
 	}
 }
 
-// Each text in help/options.txt belongs to an option or a command with its name. A name that it lacks is an error when
-// the grammar is made.
+// Each text in help/options.txt belongs to an option or a command with that name. An option without a text is already
+// an error when the command line's grammar is made.
 func TestOptionTexts(t *testing.T) {
 	var c cli
 	parser, err := newParser(&c, t.Output(), t.Output(), func(int) {})
@@ -261,7 +261,7 @@ func documents(t *testing.T) (pages []string) {
 	return pages
 }
 
-// pythonBlock matches a block of Python code, which is indented in a list.
+// pythonBlock matches a block of Python code, also one that is indented because it is in a list.
 var pythonBlock = regexp.MustCompile("(?ms)^( *)```python[^\n]*\n(.*?)^ *```$")
 
 // The Python code that documents show is valid.
@@ -316,7 +316,7 @@ func shown(text string) []string {
 			continue
 		}
 		line = strings.TrimPrefix(strings.TrimPrefix(line, "$ "), "./")
-		// Python has that name too
+		// in Python code, dpsight may be a variable
 		if inside && strings.HasPrefix(line, "dpsight ") && !strings.HasPrefix(line, "dpsight = ") {
 			out = append(out, line)
 		}

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// A commit is one change of a training script, made by replacing text in a file. Without an old text, the new text
-// becomes the whole file.
+// A commit is one change to the repository of a training script: in a file, the text new replaces the text old. If old
+// is empty, new becomes the whole file.
 type commit struct {
 	message, file, old, new string
 	// moves is true if the commit changes what the script allocates.
 	moves bool
 }
 
-// ganCommits are the changes to examples/scripts/gan.py after the commit that added it. Three of them change
-// memory.
+// ganCommits are the changes to examples/scripts/gan.py after the commit that added it. Three of these commits change
+// what the script allocates.
 var ganCommits = []commit{
 	{message: "add a README", file: "README.md", new: "# DCGAN\n\nTrains a DCGAN on synthetic images.\n"},
 	{message: "ignore what Python compiles", file: ".gitignore", new: "__pycache__/\n"},
@@ -92,7 +92,7 @@ var ganCommits = []commit{
 		old: "Two networks", new: "After Radford, Metz and Chintala. Two networks"},
 }
 
-// ganArguments make the script small.
+// ganArguments is the command line that runs gan.py with a small model.
 var ganArguments = []string{"gan.py", "--steps", "6", "--batch-size", "64", "--width", "16"}
 
 // ganHistory makes a repository of 40 commits, a day apart, and returns the commits in order.

@@ -80,7 +80,7 @@ func pack(t *testing.T, dir string, revisions []string, archive string) {
 			t.Fatal(err)
 		}
 	}
-	var whole []string // revisions
+	var whole []string // the revisions whose runs keep all their tables
 	for i, c := range ganCommits {
 		if c.moves {
 			whole = append(whole, revisions[i], revisions[i+1])

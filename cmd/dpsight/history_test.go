@@ -19,13 +19,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// ganRecording is an archive of the runs that ganHistory's commits give. It has the manifests and summaries of all
-// revisions, and the tables of the six runs around the commits that change memory. It also has the list of revisions,
-// since the runs were made in another order. TestTrendOfARepositoryRecorded writes the archive.
+// ganRecording is an archive of one predicted run for each revision that ganHistory makes. It has the manifests and
+// summaries of all revisions, and the tables of the six runs around the commits that change memory. It also has the
+// list of revisions, since the runs were made in another order than the commits. TestTrendOfARepositoryRecorded writes
+// the archive.
 const ganRecording = "testdata/history/gan.tar.zst"
 
-// The trend names the three commits that change memory, each with its change, and no other commit. The order of the
-// runs is not the order of the commits.
+// The trend names the three commits that change what the script allocates, each with the change of the peak, and no
+// other commit. The runs were made in another order than the commits.
 func TestTrendOfARepository(t *testing.T) {
 	dir := t.TempDir()
 	unpack(t, ganRecording, dir)
@@ -113,7 +114,7 @@ func unpack(t *testing.T, archive, dir string) {
 	}
 }
 
-// checkGanTrend checks the trend of runs of each revision.
+// checkGanTrend checks a trend over all revisions of ganHistory's repository.
 func checkGanTrend(t *testing.T, doc *trend.Document, revisions []string) {
 	t.Helper()
 	if len(doc.Experiments) != 1 || len(doc.Experiments[0].Points) != len(revisions) || len(revisions) !=
@@ -141,7 +142,7 @@ func checkGanTrend(t *testing.T, doc *trend.Document, revisions []string) {
 	for i, want := range []struct {
 		category, module string
 		least, most      float64 // percent of the peak
-		alone            bool    // no other category changes
+		alone            bool    // whether only this category changes
 	}{
 		{schemas.Activations, "Generator.main", 2, 3, true},
 		{schemas.Activations, "Discriminator.main.1", -12, -8, false},

@@ -37,7 +37,7 @@ type hostMemory struct {
 	}
 }
 
-// sum returns the growth in all phases and in the steps without phases.
+// sum returns by how many bytes host memory grew in all phases together, and in the steps without phases.
 func (m *hostMemory) sum() int64 {
 	sum := m.Unknown
 	for _, p := range m.Phases {
@@ -46,7 +46,7 @@ func (m *hostMemory) sum() int64 {
 	return sum
 }
 
-// Runs of older versions have no readings at marks, and the document says that.
+// A run that an older dpsight recorded has no readings of host memory at marks. The command says so.
 func TestHostDocument(t *testing.T) {
 	stores(t, func(t *testing.T, store string) {
 		var doc hostDoc

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// dpsight does not know the phases of a file that it did not record. A block without a Python frame is still
-// explained.
+// dpsight does not know the phases of an imported snapshot, and prints none. It explains why a block has no Python
+// frame.
 func TestImportedSnapshotsSayWhatIsKnown(t *testing.T) {
 	store := importedStore(t)
 	for _, test := range []struct {

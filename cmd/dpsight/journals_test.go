@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// liveRun makes a run in the state in which a killed collector leaves it: the journal's two files, with frames cut at a
-// size.
+// liveRun makes a run as a killed collector leaves it: the manifest, and a journal that consists of the two given
+// files.
 func liveRun(t *testing.T, marks, frames []byte) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
@@ -38,8 +38,8 @@ func liveRun(t *testing.T, marks, frames []byte) string {
 	return dir
 }
 
-// If a journal is cut anywhere, the intact part before the cut is ingested, and is exact as far as it was checked.
-// Damage never adds events.
+// If a journal is cut at any place, dpsight ingests the intact part before the cut. The verdict is not lossy, and a
+// longer part never gives a lower peak.
 func TestTornJournals(t *testing.T) {
 	marks, frames, err := spool.Unpack(filepath.Join(fixture(t, "raw", rawStore), journalID(1), spool.Dir,
 		spool.SealedName(0)))
@@ -84,8 +84,8 @@ func TestTornJournals(t *testing.T) {
 	}
 }
 
-// The journal of a run that ended well is sealed or complete. A journal that is neither has lost its end, which neither
-// tables nor a check may hide.
+// If a run ended well, its journal is sealed or complete. A journal that is neither has lost its end. Neither the
+// tables nor a check may hide that loss.
 func TestLostTails(t *testing.T) {
 	raw := filepath.Join(fixture(t, "raw", rawStore), journalID(1))
 	marks, frames, err := spool.Unpack(filepath.Join(raw, spool.Dir, spool.SealedName(0)))

@@ -37,7 +37,7 @@ type viewer struct {
 	client *http.Client
 }
 
-// view starts dpsight view for a store, and gets its cookie.
+// view starts dpsight view for a store, and gets the cookie that its requests need.
 func view(t *testing.T, store string) *viewer {
 	t.Helper()
 	v := &viewer{cmd: exec.Command("dpsight", "view", "--store", store, "--no-open")}
@@ -149,8 +149,8 @@ func recorder(t *testing.T, store string, steps int, options ...string) *exec.Cm
 	return cmd
 }
 
-// A run is shown at most a second after each drain, by a server that takes nearly no resources. Ending the recorder
-// does not harm the server, nor the reverse.
+// dpsight view shows a run's new state at most a second after each drain, and takes at most 5 % of a core. Killing the
+// collector does not harm the viewer, and killing the viewer does not harm the run.
 func TestViewOfARunningRun(t *testing.T) {
 	testkit.Python(t)
 	store := t.TempDir()
@@ -231,7 +231,7 @@ func cpuOf(t *testing.T, pid int) time.Duration {
 	return time.Duration(p.CPUNS)
 }
 
-// The recorded process makes exactly the same system calls whether or not somebody views the run.
+// A recorded script calls the agent's functions equally often whether or not dpsight view shows the run.
 func TestViewCausesNoCalls(t *testing.T) {
 	testkit.Rest(t)
 	script := filepath.Join("..", "..", "collect", "livetest", "testdata", "calls.py")
@@ -313,8 +313,9 @@ func running(t *testing.T, store string) {
 	t.Cleanup(func() { lock.Close() })
 }
 
-// On a terminal, watch draws as much as fits, also after the terminal's size has changed. It uses no colours if the
-// user wants none, answers to keys, and leaves the terminal as it was. Elsewhere it prints once.
+// On a terminal, dpsight watch draws as much as fits, also after the terminal's size has changed. It uses no colours
+// if the user wants none, reacts to keys, and leaves the terminal as it was. If its output is no terminal, it prints
+// once.
 func TestWatchOnATerminal(t *testing.T) {
 	store := t.TempDir()
 	if r := must(t, "", "watch", "--store", store); r.stdout != "Nothing is being recorded. A run appears here when "+

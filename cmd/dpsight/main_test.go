@@ -20,12 +20,12 @@ import (
 )
 
 // TestMain puts this test binary on PATH as dpsight: scripts and tests start the real program, with processes, signals
-// and exit codes. Its supervisor is this binary too.
+// and exit codes. The supervisor that dpsight starts is this test binary too.
 func TestMain(m *testing.M) {
 	testscript.Main(clean{m}, map[string]func(){"dpsight": main})
 }
 
-// clean keeps the user's settings away from the tests, and removes the fixtures that the tests share.
+// clean runs the tests without the user's settings, and then removes the fixtures that the tests share.
 type clean struct{ m *testing.M }
 
 func (c clean) Run() int {
@@ -91,7 +91,7 @@ func python(t *testing.T) string {
 	return p
 }
 
-// fixtures are stores that tests read and never write, made once.
+// fixtures is the folder of the stores that several tests read and none writes. Each store is made once.
 var fixtures struct {
 	sync.Mutex
 	dir string
@@ -119,7 +119,7 @@ func fixture(t testing.TB, name string, fill func(dir string) error) string {
 	return dir
 }
 
-// recorded are journals that the agent wrote on the phantom GPU, kept with the package that reads them.
+// recorded lists journals that the agent wrote on the phantom GPU. They are kept in ingest/testdata/journals.
 var recorded = []struct{ name, status, reason string }{
 	{"vanilla", schemas.StatusOK, ""},
 	{"dpsgd", schemas.StatusOK, ""},
@@ -129,13 +129,13 @@ var recorded = []struct{ name, status, reason string }{
 	{"bare", schemas.StatusOK, ""},
 }
 
-// journalID is the run id of a recorded journal in the fixture store.
+// journalID returns the id of the run that the fixture store has for the i-th recorded journal.
 func journalID(i int) string {
 	return time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC).Format("20060102T150405Z") + "-" + recorded[i].name + "-00000" +
 		string(rune('0'+i))
 }
 
-// rawStore makes a store of recorded runs as their collector left them: without tables.
+// rawStore makes a store of runs from the recorded journals. The runs are not ingested, so they have no tables.
 func rawStore(dir string) error {
 	for i, r := range recorded {
 		b, err := os.ReadFile(filepath.Join("..", "..", "ingest", "testdata", "journals", r.name+".dps.zst"))
@@ -163,7 +163,7 @@ func rawStore(dir string) error {
 	return nil
 }
 
-// journalStore is a store of recorded and ingested runs.
+// journalStore returns a store of runs that are made from the recorded journals and ingested.
 func journalStore(t testing.TB) string {
 	return fixture(t, "journals", func(dir string) error {
 		if err := rawStore(dir); err != nil {
@@ -176,7 +176,7 @@ func journalStore(t testing.TB) string {
 // snapshots are memory snapshots that torch wrote on a real GPU.
 var snapshots = filepath.Join("..", "..", "ingest", "torchsnap", "testdata")
 
-// importedStore is a store of imported snapshots.
+// importedStore returns a store of imported snapshots.
 func importedStore(t testing.TB) string {
 	return fixture(t, "imported", func(dir string) error {
 		args := []string{"ingest", "--store", dir}
@@ -187,7 +187,7 @@ func importedStore(t testing.TB) string {
 	})
 }
 
-// phantomStore is a store of two runs recorded here and now.
+// phantomStore returns a store of two runs, which it records on the phantom GPU when a test first needs them.
 func phantomStore(t *testing.T) string {
 	interpreter := python(t)
 	return fixture(t, "phantom", func(dir string) error {
@@ -202,7 +202,7 @@ func phantomStore(t *testing.T) string {
 	})
 }
 
-// program runs dpsight and returns its message as the error if it failed.
+// program runs dpsight. If dpsight fails, the returned error is its message.
 func program(args ...string) error {
 	out, err := exec.Command("dpsight", args...).CombinedOutput()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// replacedFlags are the flags of the profilers that users come from, by the heading of their section in
-// docs/migration.md, and the values that they take where these are a choice.
+// replacedFlags lists the flags of the profilers that users come from, by the heading of the profiler's section in
+// docs/migration.md. A flag with a fixed choice of values has these values.
 var replacedFlags = map[string]map[string][]string{
 	"## Component profilers": {
 		"--experiment": {"vanilla", "ghost", "flash_clip", "bookkeeping", "flash_clip_bookkeeping", "flash_clip_bk",
@@ -35,8 +35,8 @@ var replacedFlags = map[string]map[string][]string{
 
 var word = regexp.MustCompile(`(?:--)?[A-Za-z0-9_][A-Za-z0-9_-]*`)
 
-// Every flag of the other tool, and every value of a flag with choices, is in the left column of its section's table,
-// with dpsight's counterpart beside it.
+// In docs/migration.md, every flag of a replaced profiler, and every value of a flag with choices, is in the left
+// column of its section's table, with dpsight's counterpart beside it.
 func TestMigrationHasEveryFlag(t *testing.T) {
 	text, err := os.ReadFile("../../docs/migration.md")
 	if err != nil {

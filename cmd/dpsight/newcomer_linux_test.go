@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// For each typical mistake of a new user, dpsight prints one sentence that says what to do.
+// For each typical mistake of a new user that is listed here, dpsight says what to do.
 func TestMistakesOfANewcomer(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	dir := t.TempDir()

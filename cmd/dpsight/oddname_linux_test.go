@@ -9,12 +9,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A script whose name is no UTF-8 is found, and the run keeps a name that no other script has.
+// dpsight finds a script whose file name is not valid UTF-8. In the run's name, escapes stand for the invalid bytes,
+// so that two such names stay different.
 func TestScriptsNameThatIsNoText(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "train\xff.py")
 	text := "import torch\nx = torch.zeros(1000, device='cuda')\n"
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
-		t.Skip(err) // the file system only allows names that are text
+		t.Skip(err) // the file system refuses names that are not valid UTF-8
 	}
 	store := t.TempDir()
 	r, doc := predictDocument(t, store, nil, "--", python(t), script)

@@ -13,7 +13,8 @@ import (
 // its baseline: documents, tables and the journal have no digests.
 const olderPeak = "65.01"
 
-// Data that older code wrote still gives the figures that it gave then. What the older code did not store is reported.
+// For a run and a baseline that an older dpsight wrote, dpsight prints the same peak as that version did. It also says
+// that the older version stored no digests.
 func TestStoresOfOlderCode(t *testing.T) {
 	const undigested, baselineToo = "an older dpsight recorded no digests", "an older dpsight wrote the baseline"
 	older := filepath.Join(t.TempDir(), "older")
@@ -45,7 +46,7 @@ func TestStoresOfOlderCode(t *testing.T) {
 	says([]string{"check", runs, "--baseline", baseline}, baselineToo)
 }
 
-// Every baseline and every store of recordings in examples is read.
+// dpsight reads every baseline and every store of recordings in examples.
 func TestExamplesAreRead(t *testing.T) {
 	examples := filepath.Join("..", "..", "examples")
 	baselines, stores := 0, map[string]int{}

@@ -24,7 +24,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// part is the text of one of a page's parts.
+// part returns the packed text of one part of an HTML page: of the script element with this id.
 func part(t *testing.T, text []byte, id string) []byte {
 	t.Helper()
 	m := regexp.MustCompile(`(?s)<script type="text/plain" id="` + id + `">(.*?)</script>`).FindSubmatch(text)
@@ -34,7 +34,7 @@ func part(t *testing.T, text []byte, id string) []byte {
 	return m[1]
 }
 
-// unpacked returns the content of one of a page's parts.
+// unpacked decodes and unzips the packed text of a part of an HTML page.
 func unpacked(t *testing.T, text []byte) []byte {
 	t.Helper()
 	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
@@ -48,7 +48,7 @@ func unpacked(t *testing.T, text []byte) []byte {
 	return out
 }
 
-// tablesOf reads the tables of a device by name.
+// tablesOf decodes the Arrow tables that an HTML page has for a device, by name.
 func tablesOf(t *testing.T, data []byte) map[string]arrow.Record {
 	t.Helper()
 	out := map[string]arrow.Record{}
@@ -79,8 +79,8 @@ func columnOf[A arrow.Array](t *testing.T, r arrow.Record, name string) A {
 	return a
 }
 
-// A page of the recorded example is one small file that loads nothing. Its documents equal the ones that the
-// commands print. The sum of its blocks equals the breakdown.
+// The HTML page of a report is one small file that loads nothing. Its documents equal the JSON documents that the
+// commands print. For each device, the sums of its pieces at the peak equal the breakdown.
 func TestPage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.html")
 	must(t, "", "report", "--store", headlineStore, "--html", file)
@@ -163,7 +163,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// checkPieces checks that the pieces that count at the peak sum to the breakdown.
+// checkPieces checks that a page's pieces of blocks that are live at the peak sum to the breakdown, category by
+// category.
 func checkPieces(t *testing.T, name string, tables map[string]arrow.Record, want *memory.DeviceBreakdown) {
 	t.Helper()
 	pieces, kinds := tables["pieces"], tables["kinds"]

@@ -29,16 +29,16 @@ var pages = []string{"docs/overhead.md", "docs/cost.md", "docs/gallery.md", "doc
 	"docs/categories.md"}
 
 var (
-	// block matches a command in a comment, and the shown text: the command as a reader would type it, and its
-	// output.
+	// block matches a dpsight command in a page's comment, and the text below the comment, which shows the command and
+	// its output.
 	block = regexp.MustCompile(`(?s)<!-- dpsight (.*?) -->\n(.*?)<!-- end -->`)
-	// drawing is a command in a comment that draws into the folder of its -o, the figure there, and the picture's link
-	// below it.
+	// drawing matches a dpsight command in a page's comment that draws into the folder of its -o, the name of a figure
+	// in that folder, and the link below the comment that shows the figure.
 	drawing = regexp.MustCompile(
 		`<!-- figure (\S+) of: dpsight ((?:report|explain) .*?) -->\n!\[[^\]]*\]\((\S+?)\)`)
 )
 
-// The tables and pictures of the documentation equal what the commands beside them print and draw.
+// The tables and pictures of the documentation equal what the commands in the comments above them print and draw.
 func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it draws every picture on one goroutine: slow under the race detector, which finds nothing there")
@@ -48,7 +48,7 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(withTables(t, root))
-	drawings := map[string]string{} // folder by command
+	drawings := map[string]string{} // the folder that each command drew into
 	for _, name := range pages {
 		if name != pages[0] && !testkit.WithRest() && !*update {
 			continue
@@ -159,7 +159,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 	var first, second, builtIn struct{ all, exact, within, missed, refused int }
 	worst, worstIn := 0.0, ""
 	ofScripts, closeOnes := 0, 0
-	misses, mended := map[string]bool{}, []string{} // of the scripts written afterwards, by name
+	misses, mended := map[string]bool{}, []string{} // held-out scripts, missed or exact after a fix
 	rows := []struct{ of, begins string }{{" examples/plain", "[that know nothing of " +
 		"dpsight](#scripts-that-know-nothing-of-dpsight)"},
 		{"predicted-development.json", "[the development scripts](#the-development-scripts), predicted again"},
@@ -191,7 +191,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 		if err := json.Unmarshal([]byte(printed(t, append(args, "--format", "json"))), &doc); err != nil {
 			t.Fatal(err)
 		}
-		if anew { // its table stands below the table of misses
+		if anew { // its table stands below the one with the first predictions of these scripts
 			for _, x := range doc.Experiments {
 				if misses[x.Name] && *x.Allocated.Error == 0 {
 					mended = append(mended, x.Name)
@@ -274,7 +274,8 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 var byDoubt = regexp.MustCompile(
 	`(?m)^dpsight (accuracy --by-doubt (?:.*\\\n)*.*) > analyze/confidence/known\.json$`)
 
-// The errors shown beside predictions must equal the recorded ones, as the accuracy page's command writes them.
+// The known errors that dpsight shows beside predictions must equal what the command in docs/accuracy.md computes from
+// the recordings.
 func TestKnownErrorsAreTheRecordings(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -301,8 +302,8 @@ func TestKnownErrorsAreTheRecordings(t *testing.T) {
 	}
 }
 
-// docs/categories.md states, for every recording with allocator events, how much of its peak is known. A new store must
-// be shown there too.
+// docs/categories.md states, for every recording with allocator events, how much of its peak is known. For a new
+// store, the page must show this too.
 func TestEveryRecordingIsShownAsKnown(t *testing.T) {
 	text, err := os.ReadFile("../../docs/categories.md")
 	if err != nil {
@@ -365,8 +366,8 @@ func printed(t *testing.T, args []string) string {
 	return out.String()
 }
 
-// As docs/usage.md says, the module does nothing in a script that is not recorded: calls, blocks and decorated
-// functions behave as without it.
+// As docs/usage.md says, the Python module dpsight does nothing in a script that is not recorded: calls, blocks and
+// decorated functions behave as without it.
 func TestModuleDoesNothingUnrecorded(t *testing.T) {
 	folder, err := filepath.Abs(filepath.Join("..", "..", "collect", "agent", "python"))
 	if err != nil {
@@ -406,7 +407,8 @@ except KeyError:
 	}
 }
 
-// The pages ingest only stores with runs, and runs. Anything else that a pattern matches in examples is refused.
+// Where a documentation page shows a dpsight ingest command with a path below examples/, each folder that the path
+// matches is a run or a store with runs.
 func TestPagesIngest(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil {

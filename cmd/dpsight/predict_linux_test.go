@@ -17,8 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stepping is a script that trains with the batch size of its argument, and reads its loss in line 10. Line 12 reads a
-// known value.
+// stepping is a script that trains with the batch size of its argument. Its line 10 reads the loss, which the phantom
+// GPU does not compute. Its line 12 reads a known value.
 const stepping = `
 import sys, torch
 model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)).cuda()
@@ -50,7 +50,7 @@ func predictDocument(t *testing.T, store string, environ []string, args ...strin
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command("dpsight", append([]string{"predict", "--store", store, "--format", "json"}, args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = t.TempDir(), &stdout, &stderr, append(os.Environ(), environ...)
-	_ = cmd.Run() // the exit code says it
+	_ = cmd.Run() // the exit code in the result says whether the command failed
 	r := result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 	var doc predict.PredictionDocument
 	if r.stdout != "" {
@@ -81,7 +81,8 @@ func decoys(t *testing.T) (folder, mark string) {
 }
 
 // A prediction says whether a script fits, which categories hold the memory, and where the script read unknown values.
-// Neither the script nor dpsight loads a driver or an NVML that is installed. Visible GPUs have no influence.
+// Neither the script nor dpsight loads an installed driver or NVML. The variable CUDA_VISIBLE_DEVICES has no
+// influence.
 func TestPredict(t *testing.T) {
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
 	folder, mark := decoys(t)
@@ -154,7 +155,8 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// If a script checks whether unknown values are finite, the place is listed with its count, as reads are.
+// If a script checks whether unknown values are finite, dpsight lists the line with a count, as it lists unknown
+// reads.
 func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 	testkit.Rest(t)
 	script, store := scriptFile(t, "import torch\nx = torch.randn(4096, device='cuda')\nfor _ in range(3):\n    "+
@@ -207,11 +209,11 @@ print(f"{epochs} epochs, {steps} steps")
 // shownPrediction matches a command in a comment of the page on predictions, and the output that the page shows.
 var shownPrediction = regexp.MustCompile(`(?s)<!-- predicted: dpsight (predict .*?) -->\n(.*?)<!-- end -->`)
 
-// The prediction on the page equals its command's output. A built-in experiment depends on no value: its loop only
-// prints the loss at the end. So its peak is exact expected on the H200, and close on a device that was never
-// recorded.
+// The prediction that docs/predict.md shows equals its command's output. The loop of a built-in experiment reads the
+// loss only to print it at the end. So its prediction is exact expected on the H200, and close on a T4, which was
+// never recorded.
 func TestPredictedPage(t *testing.T) {
-	testkit.Rest(t) // makes six runs
+	testkit.Rest(t) // the test makes six runs
 	interpreter, store := python(t), t.TempDir()
 	page := filepath.Join("..", "..", "docs", "predict.md")
 	text, err := os.ReadFile(page)
@@ -267,8 +269,8 @@ func TestPredictedPage(t *testing.T) {
 	}
 }
 
-// Beyond --gpu-memory an allocation fails as on a device. The run then counts as out of memory like any other, and
-// shows what it held.
+// If a script needs more than --gpu-memory, its request fails as on a device. The run has the status of a run that ran
+// out of memory, and shows what held the memory.
 func TestPredictBeyondMemory(t *testing.T) {
 	testkit.Rest(t)
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
@@ -334,7 +336,7 @@ func TestPredictQuietly(t *testing.T) {
 	}
 }
 
-// A script that fails for a reason other than memory has no answer: dpsight does not say that it fits.
+// If a script fails for a reason other than memory, the prediction does not say whether the script fits.
 func TestPredictFailure(t *testing.T) {
 	interpreter := python(t)
 	script := scriptFile(t, "import torch\nx = torch.zeros(1 << 20, device='cuda')\nraise ValueError('no data')\n")
@@ -361,8 +363,9 @@ func TestPredictOnTheHost(t *testing.T) {
 	}
 }
 
-// A script that acts on the amount of free memory, or on a failed request, depends on what else a device holds.
-// Times between events are not measured either.
+// A prediction is only close if the script asks how much memory is free or catches a failed request, since both depend
+// on what else a device holds. It is also only close if the script reads a time between CUDA events, which the phantom
+// GPU does not measure.
 func TestPredictAsksTheDevice(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -387,8 +390,8 @@ func TestPredictAsksTheDevice(t *testing.T) {
 	}
 }
 
-// A script that waits for an unknown value, and is killed, has already reported what it read, even though no step
-// ended.
+// If a script that waits for an unknown value is killed, the prediction still lists the line that read the value, even
+// though no step ended.
 func TestPredictSaysInTimeWhatWasRead(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, "import torch\nx = torch.randint(9, (4,), device='cuda')\nwhile x.max().item() == 0:\n   "+
@@ -414,7 +417,7 @@ torch.linalg.solve(torch.eye(8, device="cuda").requires_grad_(), a).sum().backwa
 torch.sparse.mm(torch.eye(8, device="cuda").to_sparse(), a).sum().backward()
 `
 
-// Sizes that only a device reports are estimated, which makes the prediction indicative.
+// dpsight estimates sizes of workspaces that only a device reports. A prediction with such an estimate is indicative.
 func TestPredictEstimates(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -458,9 +461,9 @@ for kind in ("LSTM", "GRU", "RNN"):
 	}
 }
 
-// tied is a script that makes two segments of 20 MiB with a free block of 8 MiB each. torch takes the one at the lower
-// address. If that is the first segment's, the memory freed next lies in two pieces, and the last request needs a third
-// segment.
+// tied is a script that makes two segments of 20 MiB with a free block of 8 MiB each. torch takes the free block at
+// the lower address. If that block is in the first segment, the memory that the script frees next lies in two pieces,
+// and the last request needs a third segment.
 const tied = `
 import torch
 def take(mib):
@@ -472,8 +475,8 @@ del a2, a3
 d, e = take(9), take(9)
 `
 
-// --seeds gives the range of reserved over placements of segments. Each placement is a run. The last run uses the
-// profile's own placement and lists the others.
+// --seeds gives the range of reserved over placements of segments. dpsight makes a run for each placement. The last
+// run uses the profile's own placement, and its manifest lists the other runs.
 func TestPredictSeeds(t *testing.T) {
 	testkit.Rest(t)
 	store := t.TempDir()
@@ -543,8 +546,8 @@ func TestPredictRankOnAnothersDevice(t *testing.T) {
 	}
 }
 
-// Ranks of a larger world are listed side by side, each with its own peaks, in the printed table and in the
-// document.
+// A prediction of several ranks of a larger world lists the ranks, each with its peaks, in the printed table and in
+// the JSON document.
 func TestPredictRanks(t *testing.T) {
 	testkit.Rest(t)
 	interpreter, store := python(t), t.TempDir()

@@ -18,12 +18,12 @@ import (
 
 const presetsPage = "../../docs/presets.md"
 
-// presetsTorch is the torch release for which the page's bytes were computed.
+// presetsTorch is the torch release with which the bytes in docs/presets.md were predicted.
 const presetsTorch = "2.11."
 
 var presetsBlock = regexp.MustCompile(`(?s)<!-- presets (\w+) -->\n(.*?)<!-- end -->`)
 
-// presetColumns are the sizes that the page shows, by model.
+// presetColumns are the sizes that docs/presets.md shows for each model.
 var presetColumns = map[string][]table.Column{
 	"transformer": {{Title: "Vocabulary", Key: "vocab_size"}, {Title: "Hidden", Key: "hidden_dim"},
 		{Title: "Layers", Key: "num_layers"},
@@ -31,8 +31,8 @@ var presetColumns = map[string][]table.Column{
 	"mlp": {{Title: "Widths", Key: "mlp_dims"}, {Title: "Batch", Key: "batch_size"}},
 }
 
-// The presets' page has the sizes of the presets, and the memory of plain training with each, as a prediction of it
-// says.
+// docs/presets.md has the sizes of the presets. It also has the predicted memory of training with each preset by the
+// method vanilla.
 func TestPresets(t *testing.T) {
 	testkit.Rest(t)
 	if testing.Short() {

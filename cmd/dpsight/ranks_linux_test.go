@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// One of two ranks under torchrun keeps 32 MiB more per step. The growth is found, and named with its category and
-// line, although the other rank has the highest peak.
+// Of two ranks under torchrun, one keeps another 32 MiB at each step. dpsight finds this growth and names its category
+// and line, even if the other rank has the higher peak.
 func TestRankThatGrows(t *testing.T) {
 	testkit.Rest(t)
 	const planted = `

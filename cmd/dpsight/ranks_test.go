@@ -38,7 +38,8 @@ func TestRanksDocument(t *testing.T) {
 	})
 }
 
-// The journal "devices" comes from a process that used two devices in the same way; see the tests of ingest.
+// The test uses the journal ingest/testdata/journals/devices.dps.zst, of a process that used two devices in the same
+// way.
 func TestRanksOfARecording(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, journalID(0))

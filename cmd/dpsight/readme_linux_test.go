@@ -29,7 +29,8 @@ func readmes(t *testing.T) (english, chinese string) {
 	return texts[0], texts[1]
 }
 
-// Both READMEs show the same code, output and pictures, and have links to the same pages, or to their Chinese versions.
+// README.md and README.zh.md show the same code and output. Their links to pages and pictures below docs are the same,
+// except that README.zh.md may link to a Chinese version.
 func TestReadmesAreAlike(t *testing.T) {
 	english, chinese := readmes(t)
 	comments := regexp.MustCompile(`(?m) +# .*$`)
@@ -49,8 +50,8 @@ func TestReadmesAreAlike(t *testing.T) {
 	}
 }
 
-// The commands of README print the output that README shows. The script in its Python block is recorded as written. The
-// baseline comes from the script without the leaking line.
+// The commands of README.md print the output that it shows. The test predicts the script in README.md's Python block
+// as written. The baseline comes from that script without the leaking line.
 func TestReadmeCommands(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -104,7 +105,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	r := must(t, dir, "collect", "--device", "phantom", "--", interpreter, "train.py")
 	text := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(string(picture))
-	said, _, _ := strings.Cut(r.stdout, "   more ") // which has the run's id
+	said, _, _ := strings.Cut(r.stdout, "   more ") // the rest has the run's id
 	for line := range strings.Lines(said) {
 		if line = strings.TrimSuffix(line, "\n"); !strings.Contains(text, line) {
 			t.Errorf("docs/terminal.svg lacks %q", line)

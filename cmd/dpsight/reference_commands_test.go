@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/cmd/grammar"
 )
 
-// commandsPage has every command and every option, from the grammar that parses them.
+// commandsPage returns the reference's page of every command and every option, which it takes from the grammar of
+// dpsight's command line.
 func commandsPage(t *testing.T) string {
 	program := programModel(t)
 	var m markdown
@@ -72,7 +73,7 @@ func commandsPage(t *testing.T) string {
 	return strings.TrimSuffix(m.String(), "\n")
 }
 
-// programModel is the command line as kong knows it.
+// programModel returns kong's model of dpsight's command line.
 func programModel(t *testing.T) *kong.Node {
 	t.Helper()
 	var c cli
@@ -83,13 +84,14 @@ func programModel(t *testing.T) *kong.Node {
 	return parser.Model.Node
 }
 
-// A command is one that can be run, by its whole name.
+// A command is a command without subcommands, with its whole name such as "dpsight analyze cost".
 type command struct {
 	name string
 	node *kong.Node
 }
 
-// commandsOf are the commands below a node, those with subcommands left out. A short form is its long one.
+// commandsOf returns the commands below a node that have no subcommands. It leaves out hidden ones, such as short
+// forms.
 func commandsOf(n *kong.Node, name string) (out []command) {
 	for _, child := range n.Children {
 		name := name + " " + child.Name
@@ -104,7 +106,7 @@ func commandsOf(n *kong.Node, name string) (out []command) {
 	return out
 }
 
-// usage is how the command is called.
+// usage returns the command's usage line: its name, its arguments and [OPTIONS].
 func (c command) usage() string {
 	out := c.name
 	for _, p := range c.node.Positional {
@@ -113,7 +115,7 @@ func (c command) usage() string {
 	return out + " [OPTIONS]"
 }
 
-// helpText adds what stands above the options in a command's help. Indented lines are code.
+// helpText adds the text that a command's help shows above the options. Indented lines become blocks of code.
 func helpText(m *markdown, text string) {
 	inCode := false
 	var paragraph []string
@@ -151,13 +153,13 @@ func helpText(m *markdown, text string) {
 	fence(false)
 }
 
-// A flagGroup is the options of a command that help shows under one title.
+// A flagGroup is a title in a command's help, with the options that the help shows below it.
 type flagGroup struct {
 	title string
 	flags []*kong.Flag
 }
 
-// groupsOf are the options of a command, those without a title first.
+// groupsOf returns a command's options by title, and first the options without a title.
 func groupsOf(n *kong.Node) []flagGroup {
 	groups := []flagGroup{{}}
 	for _, flag := range n.Flags {
@@ -175,7 +177,7 @@ func groupsOf(n *kong.Node) []flagGroup {
 	return groups
 }
 
-// sharedGroups are the titles that several commands have.
+// sharedGroups returns the titles of options that the help of several commands has.
 func sharedGroups(commands []command) map[string]bool {
 	seen, shared := map[string]bool{}, map[string]bool{}
 	for _, c := range commands {
@@ -200,7 +202,7 @@ func optionTable(m *markdown, flags []*kong.Flag) {
 	}
 }
 
-// flagCell is an option as one writes it.
+// flagCell returns an option as a user writes it, such as "-o, --out DIR", for a cell of a table.
 func flagCell(flag *kong.Flag) string {
 	name := "--" + flag.Name
 	if flag.Tag.Negatable != "" {
@@ -215,7 +217,7 @@ func flagCell(flag *kong.Flag) string {
 	return code(name)
 }
 
-// anchorOf is the anchor of a heading, on GitHub and on the site.
+// anchorOf returns the anchor that GitHub and the documentation's site give to a heading.
 func anchorOf(heading string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(heading, ":", "")), " ", "-")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// unitOf are the units of columns, by how their names end.
+// unitOf lists the units of columns by the suffix of the column's name.
 var unitOf = []struct{ suffix, unit string }{
 	{"_bytes", "bytes"}, {"_ns", "ns"}, {"_percent", "%"}, {"_mw", "mW"}, {"_mj", "mJ"}, {"_mhz", "MHz"}, {"_c", "°C"},
 	{"_mib", "MiB"}, {"_ms", "ms"},
@@ -29,7 +29,7 @@ func unit(column string) string {
 	return ""
 }
 
-// tablesPage has every table of a run's folder, column by column.
+// tablesPage returns the reference's page of every table of a run's folder, with its columns.
 func tablesPage(t *testing.T) string {
 	s := readSource(t, "schemas")
 	var m markdown
@@ -68,7 +68,7 @@ func tablesPage(t *testing.T) string {
 	return strings.TrimSuffix(m.String(), "\n")
 }
 
-// about is what the comment of a row's type says that a row is.
+// about returns what a row of a table is, from the doc comment of the row's Go type.
 func (s *source) about(row string) string {
 	text := strings.Join(strings.Fields(s.docs[row]), " ")
 	if _, rest, ok := strings.Cut(text, ".parquet: "); ok {
@@ -77,7 +77,7 @@ func (s *source) about(row string) string {
 	return s.said(text, nil)
 }
 
-// firstSentence is a text up to its first full stop, which stands before a capital or at the end.
+// firstSentence returns a text's first sentence. A full stop ends it only before a capital or at the text's end.
 func firstSentence(text string) string {
 	for i := range text {
 		if rest, ok := strings.CutPrefix(text[i:], ". "); ok && rest[:1] == strings.ToUpper(rest[:1]) {
@@ -87,14 +87,14 @@ func firstSentence(text string) string {
 	return text
 }
 
-// documentTypes are the JSON documents of a store, by the type that each is.
+// documentTypes lists the JSON documents of a store, with the Go type of each and the folder of the type's package.
 var documentTypes = []struct{ file, dir, typ string }{
 	{schemas.ManifestFile, "schemas", "Manifest"}, {schemas.IngestReportFile, "schemas", "IngestReport"},
 	{schemas.SummaryFile, "schemas", "Summary"}, {schemas.TagsFile, "schemas", "Tags"},
 	{"suites/ID.json", "schemas/store", "Suite"},
 }
 
-// documentsPage has the files of a run's folder, and the JSON documents among them key by key.
+// documentsPage returns the reference's page of the files of a run's folder. For each JSON document it lists the keys.
 func documentsPage(t *testing.T) string {
 	var m markdown
 	m.line("# Files of a run\n")
@@ -121,14 +121,15 @@ func documentsPage(t *testing.T) string {
 	return strings.TrimSuffix(m.String(), "\n")
 }
 
-// describes is the comment of a document's type without the type's name, which readers of the file do not know.
+// describes returns the doc comment of a document's Go type, with "It" in place of the type's name, which readers of
+// the file do not know.
 func describes(s *source, typ string) string {
 	text := strings.Join(strings.Fields(s.docs[typ]), " ")
 	_, text, _ = strings.Cut(text, ") ")
 	return "It " + s.said(text, nil)
 }
 
-// documentTable adds the keys of a document, those of the objects in it by their whole paths.
+// documentTable adds a table of a document's keys. A key of an inner object has its whole path, such as a.b.
 func (s *source) documentTable(t *testing.T, m *markdown, typ string) {
 	var rows [][]string
 	var walk func(typ, prefix string)
@@ -153,7 +154,7 @@ func (s *source) documentTable(t *testing.T, m *markdown, typ string) {
 	m.table([]string{"Key", "Type", "Unit", "May be absent or null", "Meaning"}, rows)
 }
 
-// categoriesPage has every category, in the order of precedence.
+// categoriesPage returns the reference's page of every category, in the order of precedence.
 func categoriesPage(t *testing.T) string {
 	var m markdown
 	m.line("# List of categories\n")
@@ -172,7 +173,7 @@ func categoriesPage(t *testing.T) string {
 	return strings.TrimSuffix(m.String(), "\n")
 }
 
-// findingsPage has every kind of finding.
+// findingsPage returns the reference's page of every kind of finding.
 func findingsPage(t *testing.T) string {
 	var m markdown
 	m.line("# List of findings\n")
@@ -186,7 +187,7 @@ func findingsPage(t *testing.T) string {
 	return strings.TrimSuffix(m.String(), "\n")
 }
 
-// devicesPage has every GPU that the phantom GPU plays.
+// devicesPage returns the reference's page of every device that the phantom GPU has a profile of.
 func devicesPage(t *testing.T) string {
 	var m markdown
 	m.line("# GPUs that can be predicted\n")
@@ -228,7 +229,7 @@ func devicesPage(t *testing.T) string {
 	return strings.TrimSuffix(m.String(), "\n")
 }
 
-// settingsPage has the environment variables, and the files that configure dpsight.
+// settingsPage returns the reference's page of the environment variables and of the files that configure dpsight.
 func settingsPage(t *testing.T) string {
 	var m markdown
 	m.line("# Settings\n")
@@ -258,7 +259,7 @@ func settingsPage(t *testing.T) string {
 	return strings.TrimSuffix(m.String(), "\n")
 }
 
-// settingsTable adds the keys of a YAML file, those of the mappings in it by their whole paths.
+// settingsTable adds a table of a YAML file's keys. A key of an inner mapping has its whole path, such as a.b.
 func (s *source) settingsTable(t *testing.T, m *markdown, typ string) {
 	var rows [][]string
 	var walk func(typ, prefix string)
@@ -274,7 +275,8 @@ func (s *source) settingsTable(t *testing.T, m *markdown, typ string) {
 	m.table([]string{"Key", "Meaning"}, rows)
 }
 
-// conditionsPage has the language of --where, as the package that reads it describes it.
+// conditionsPage returns the reference's page on the conditions of --where, from the doc comment of the package that
+// parses them.
 func conditionsPage(t *testing.T) string {
 	var m markdown
 	m.line("# Conditions\n")

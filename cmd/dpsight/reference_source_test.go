@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// A source is a package as its text has it: what its types and their fields mean stands in their comments.
+// A source is what the reference takes from a package's source text: its types and constants, with their comments.
 type source struct {
 	types  map[string]*ast.TypeSpec
-	docs   map[string]string   // of types and constants, by name
-	values map[string]string   // of constants that are strings
+	docs   map[string]string   // comments of types and constants, by name
+	values map[string]string   // values of constants that are strings, by name
 	typed  map[string][]string // the names of a type's constants, in order
 	consts []string            // the names of all constants, in order
 	vars   []*ast.ValueSpec
@@ -82,7 +82,7 @@ func (s *source) declare(g *ast.GenDecl) {
 	}
 }
 
-// comments joins what stands above and behind a declaration to one line.
+// comments joins the comments above and behind a declaration into one line.
 func comments(groups ...*ast.CommentGroup) string {
 	var all []string
 	for _, g := range groups {
@@ -91,16 +91,16 @@ func comments(groups ...*ast.CommentGroup) string {
 	return strings.Join(all, " ")
 }
 
-// A member is a field of a struct as it is in a file: a column of a table, or a key of a document.
+// A member is a field of a struct that a file stores: as a column of a table, or as a key of a document.
 type member struct {
-	field, name string // in the code, in the file
+	field, name string // names in the code and in the file
 	typ         ast.Expr
 	null        bool // may be absent or null
 	meaning     string
 }
 
-// members are the fields of a type that have a name under the key of their tags. Where they are to be explained, each
-// has to have a comment.
+// members returns the fields of a struct type whose tag has a name for key, such as "json". If explained is true, a
+// field without a comment fails the test.
 func (s *source) members(t *testing.T, name, key string, explained bool) (out []member) {
 	t.Helper()
 	spec := s.types[name]
@@ -133,7 +133,8 @@ func (s *source) members(t *testing.T, name, key string, explained bool) (out []
 
 var linked = regexp.MustCompile(`\[([\w.]+)\]`)
 
-// said is a comment for readers of the files: constants are their values, and fields are what files call them.
+// said rewrites a comment for readers of a file. It replaces names of constants by their values, and names of fields
+// by the names that the file has for them.
 func (s *source) said(text string, among []member) string {
 	text = linked.ReplaceAllStringFunc(text, func(link string) string {
 		name := strings.Trim(link, "[]")
@@ -150,7 +151,7 @@ func (s *source) said(text string, among []member) string {
 	return markup.Replace(text)
 }
 
-// typeName is a type of Go in a reader's words.
+// typeName returns the reference's words for a Go type, such as "list of string".
 func (s *source) typeName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -177,7 +178,8 @@ func (s *source) typeName(e ast.Expr) string {
 	return "value"
 }
 
-// structOf is the struct of the package that a field has, or has several of; empty where it has none.
+// structOf returns the name of the package's struct type that a field's type is, points to or is a list of. It returns
+// "" for other types.
 func (s *source) structOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -194,7 +196,7 @@ func (s *source) structOf(e ast.Expr) string {
 	return ""
 }
 
-// choices are the values of a type's constants, with what they mean.
+// choices returns the values of a type's constants, each with its meaning from the constant's comment.
 func (s *source) choices(e ast.Expr) (out []string) {
 	if star, ok := e.(*ast.StarExpr); ok {
 		e = star.X
@@ -211,7 +213,7 @@ func (s *source) choices(e ast.Expr) (out []string) {
 	return out
 }
 
-// tableVars are the tables of the package: name of the file, row type, version.
+// A tableVar is a table that the package declares: its name, the Go type of its rows, and its version.
 type tableVar struct{ name, row, version string }
 
 func (s *source) tables() (out []tableVar) {
@@ -244,7 +246,8 @@ func (s *source) tables() (out []tableVar) {
 	return out
 }
 
-// keysOf are the keys of the mapping that a function of the package reads, each explained by the comment above it.
+// keysOf returns the keys of the YAML mapping that a function of the package reads. The comment above a key in the
+// function is its meaning.
 func (s *source) keysOf(t *testing.T, reader string) (out []member) {
 	t.Helper()
 	for _, file := range s.files {

@@ -12,10 +12,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// referenceDir has the pages that are written from the code.
+// referenceDir is the folder of the documentation's pages that this test generates from the code.
 const referenceDir = "../../docs/reference"
 
-// referencePages are these pages, each with what makes its text.
+// referencePages lists the pages of docs/reference, each with the function that makes its text.
 var referencePages = map[string]func(*testing.T) string{
 	"commands.md":   commandsPage,
 	"tables.md":     tablesPage,
@@ -27,7 +27,7 @@ var referencePages = map[string]func(*testing.T) string{
 	"conditions.md": conditionsPage,
 }
 
-// The pages of docs/reference are what the code says today. -update writes them.
+// The pages of docs/reference equal what this test generates from the code. With -update the test writes the pages.
 func TestReference(t *testing.T) {
 	for name, page := range referencePages {
 		path := filepath.Join(referenceDir, name)
@@ -52,10 +52,10 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// A markdown is the text of a page that is being written.
+// A markdown is the text of a page that a test generates.
 type markdown struct{ strings.Builder }
 
-// line adds a line of its parts.
+// line joins its arguments and adds them as a line.
 func (m *markdown) line(parts ...string) {
 	for _, part := range parts {
 		m.WriteString(part)
@@ -95,13 +95,13 @@ var (
 	pageNamed = regexp.MustCompile(`\bdocs/([a-z-]+)\.md\b`)
 )
 
-// prose is plain text as Markdown: options stand in code, and pages are links.
+// prose returns plain text as Markdown. It formats options as code, and makes links of the names of pages.
 func prose(text string) string {
 	text = option.ReplaceAllString(markup.Replace(text), "$1`$2`")
 	return pageNamed.ReplaceAllString(text, "[docs/$1.md](../$1.md)")
 }
 
-// code is text in code, in a cell of a table too.
+// code returns text formatted as code, so that it also works in a cell of a table.
 func code(text string) string {
 	if text == "" {
 		return ""
@@ -109,8 +109,8 @@ func code(text string) string {
 	return "`" + strings.ReplaceAll(text, "|", `\|`) + "`"
 }
 
-// Every command, option, table, column, file, category, finding, device and variable is in the reference. Here each is
-// looked for where a user meets it, and not where the pages take it from.
+// The reference names every command, option, table, column, file, category, finding, device and variable. The test
+// takes these names from where a user meets them, and not from the sources of the pages.
 func TestReferenceIsComplete(t *testing.T) {
 	pages := map[string]string{}
 	for name := range referencePages {
@@ -207,7 +207,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	}
 }
 
-// columnsOf are the columns of a Parquet file.
+// columnsOf returns the names of a Parquet file's columns.
 func columnsOf(t *testing.T, path string) (names []string) {
 	t.Helper()
 	b, err := os.ReadFile(path)

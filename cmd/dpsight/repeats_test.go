@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A single named repeat is marked as such, with the range of the others. All repeats together are shown as medians,
-// and so is a method that is compared with them.
+// If a command shows one of several repeats in a store, it says so and prints the range over all of them. If a command
+// shows all repeats of an experiment, it prints medians.
 func TestRepeatsOfTheStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -48,13 +48,14 @@ func TestRepeatsOfTheStore(t *testing.T) {
 			t.Errorf("compare %v:\n%s", more, out)
 		}
 	}
-	for _, value := range []string{"peak", "time"} { // two runs are put side by side with all their values
+	for _, value := range []string{"peak", "time"} { // with --value, the table has only this value
 		if out := must(t, "", "compare", "bk", "--baseline", "dpsgd", "--value", value, "--store",
 			dir).stdout; strings.Count(out, "baseline "+dpsgd) != 1 || strings.Count(out, "in the store") != 2 {
 			t.Errorf("compare %s beside a baseline that has no cell:\n%s", value, out)
 		}
 	}
-	// The baseline is marked in the same way if it is not one of the rows. If it is, its own row is marked.
+	// A note says that the baseline is one of several repeats. If the baseline is one of the table's rows, the note is
+	// about that row.
 	named := []string{"analyze", "overhead", "bk", "--store", dir, "--baseline", "dpsgd"}
 	if out := must(t, "", named...).stdout; strings.Count(out, "baseline "+dpsgd) != 1 ||
 		strings.Count(out, "in the store") != 2 {
@@ -76,7 +77,8 @@ func TestRepeatsOfTheStore(t *testing.T) {
 		!strings.Contains(out, "30.1") {
 		t.Errorf("all repeats are one experiment:\n%s", out)
 	}
-	// One of them is slower by 15 %, in ranges that overlap, and peaks lower.
+	// bk has the lower peak and is slower by 15 %, but the ranges of the step times overlap, so neither method is
+	// named cheaper.
 	for name, list := range findingsOf(t, dir, dir) {
 		if f := findFinding(list, "cheaper-method"); f != nil {
 			t.Errorf("%s: %+v", name, f)

@@ -28,7 +28,7 @@ func shownOn(t *testing.T, columns uint16, environment []string, args ...string)
 	var shown bytes.Buffer
 	done := make(chan struct{})
 	go func() {
-		io.Copy(&shown, ours) // the copy ends with an error once the other side is closed
+		io.Copy(&shown, ours) // the copy ends with an error once dpsight's side of the terminal is closed
 		close(done)
 	}()
 	err = cmd.Run()
@@ -40,8 +40,8 @@ func shownOn(t *testing.T, columns uint16, environment []string, args ...string)
 	return strings.ReplaceAll(shown.String(), "\r\n", "\n")
 }
 
-// On a terminal of 80 columns everything fits, and a note names what was left out. With --wide, and without a
-// terminal, tables are as wide as they need to be. Only a terminal gets colours, and none if they are not wanted.
+// On a terminal of 80 columns the list of runs fits, and a note names the hidden columns. With --wide, or if stdout is
+// no terminal, the table has all columns. Only a terminal gets colours, and none with NO_COLOR or TERM=dumb.
 func TestFitsTheTerminal(t *testing.T) {
 	store := filepath.Join("..", "..", "examples", "headline")
 	plain := must(t, "", "runs", "--store", store)
@@ -63,7 +63,7 @@ func TestFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// Every table fits 80 columns.
+// The tables of the commands listed here fit 80 columns.
 func TestTablesFit80Columns(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	example := func(name string) string { return filepath.Join("..", "..", "examples", name) }

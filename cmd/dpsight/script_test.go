@@ -60,13 +60,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("FIGURES", figures)
 			e.Setenv("EXAMPLE", example)
 			e.Setenv("TORCHPYTHON", os.Getenv("DPSIGHT_TEST_PYTHON"))
-			// No script may find the machine's own settings or compiled files.
+			// The test scripts must not find the settings or the compiled files of the machine's user.
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			if err := os.MkdirAll(filepath.Join(e.WorkDir, "cache", "dpsight"), 0o755); err != nil {
 				return err
 			}
-			// But the phantom GPU need not be compiled for each.
+			// Only the compiled phantom GPU is shared, so that not every test script compiles it.
 			if cache, err := os.UserCacheDir(); err == nil {
 				compiled := filepath.Join(cache, "dpsight", "phantom")
 				if err := errors.Join(os.MkdirAll(compiled, 0o755),
@@ -104,12 +104,12 @@ func condition(name string) (bool, error) {
 
 var (
 	sentence = regexp.MustCompile(`^dpsight: error: [a-z0-9"$/.-].*[^.\s]$`)
-	// hintInside are the sentences that need no hint below them: they end in the command that helps.
+	// hintInside matches error messages that need no hint below them, since they end with the command that helps.
 	hintInside = regexp.MustCompile(`has not been ingested: dpsight ingest \S+$`)
 	unseemly   = regexp.MustCompile(`(?m)^(panic:|goroutine \d|Usage:|fatal error:)|%!|<nil>`)
 )
 
-// fails checks what every refusal has in common.
+// fails runs dpsight and checks what all errors have in common: exit code, one sentence, a hint, and no changed file.
 func fails(ts *testscript.TestScript, neg bool, args []string) {
 	prints := len(args) > 0 && args[0] == "-prints"
 	if prints {
@@ -169,7 +169,7 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// tree is every file and folder below a folder with a hash of its content.
+// tree returns every file and folder below a folder. For a file it has a hash of the content.
 func tree(ts *testscript.TestScript, root string) map[string]string {
 	out := map[string]string{}
 	ts.Check(filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -222,8 +222,8 @@ func copyTree(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
 }
 
-// A truncated Parquet table is refused by name, with a hint how to mend it. A table with a wrong bit in its pages
-// is refused or gives the same numbers.
+// dpsight refuses a truncated Parquet table, names it, and hints at the command that makes it again. If a bit in a
+// table's pages is wrong, dpsight refuses the table too or prints the same numbers as before.
 func TestDamagedTables(t *testing.T) {
 	store := journalStore(t)
 	want := must(t, "", "analyze", "breakdown", filepath.Join(store, journalID(1)), "--format", "json").stdout
@@ -283,8 +283,8 @@ func otherRules(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(madeByOtherRules(ts.MkAbs(args[0]), version, from, to))
 }
 
-// madeByOtherRules changes the run in dir as if rules of another version had made it, with one category in place of
-// another.
+// madeByOtherRules changes the run in dir as if another version of the categories' rules had made its tables: owners
+// of category from get the category to.
 func madeByOtherRules(dir string, version int, from, to string) error {
 	report, err := schemas.ReadIngestReport(dir)
 	if err != nil {

@@ -18,7 +18,7 @@ type (
 
 var identity = object{"run_id": "string", "name": "string", "status": "string", "reason?": "string", "source": "string",
 	"profile": "string?", "params": "any",
-	"confidence?": "string?", "confidence_reasons?": list{"string"}, "known_error?": "string?", // of predicted runs
+	"confidence?": "string?", "confidence_reasons?": list{"string"}, "known_error?": "string?", // predicted runs
 	"undigested?": "bool", "peak_low_bytes?": "int", "peak_high_bytes?": "int"}
 
 func with(base object, more object) object {
@@ -142,10 +142,10 @@ var (
 		"gives": "string", "without": "string", "error": "string"}}}
 )
 
-// nullable is a shape or null.
+// A nullable is the shape of a value that may also be null.
 type nullable struct{ of shape }
 
-// match lists how v differs from its shape.
+// match lists how the JSON value v at path differs from the shape that it must have.
 func match(path string, v any, want shape) (wrong []string) {
 	fail := func(format string, args ...any) []string {
 		return append(wrong, path+": "+fmt.Sprintf(format, args...))
@@ -210,7 +210,7 @@ func match(path string, v any, want shape) (wrong []string) {
 	return nil
 }
 
-// decodeOne decodes the one document that stdout holds, into a tree for its shape and into typed.
+// decodeOne checks that stdout is exactly one JSON document of the wanted shape, and decodes the document into typed.
 func decodeOne(t *testing.T, r result, want shape, typed any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(r.stdout))

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// caseFile returns the script that stands for a kind.
+// caseFile returns the path of a script in collect/livetest/testdata/cases.
 func caseFile(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "collect", "livetest", "testdata", "cases", name))
@@ -20,7 +20,8 @@ func caseFile(t *testing.T, name string) string {
 	return path
 }
 
-// evaluating never ends, holds most in the evaluation after its second step, and catches what Python calls exceptions.
+// evaluating is a script that never ends. It holds the most memory in the evaluation after its second step. It catches
+// every Exception, but not every BaseException.
 const evaluating = `
 import atexit, os, torch
 model = torch.nn.Linear(64, 64).cuda(int(os.environ.get("LOCAL_RANK", 0)))
@@ -44,8 +45,9 @@ finally:
     print("finally", step, flush=True)
 `
 
-// A training without an end is ended between two steps: once an evaluation was seen and nothing has risen for three
-// steps, or after the requested number of steps. The answer says so.
+// predict ends a training that would not end by itself, between two steps. It does so after the number of steps that
+// --steps gives, or once an evaluation was seen and neither allocated nor reserved has reached a new maximum for three
+// steps. The prediction states the reason.
 func TestPredictEndsTheScript(t *testing.T) {
 	interpreter := python(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, evaluating))
@@ -75,7 +77,7 @@ func TestPredictEndsTheScript(t *testing.T) {
 	}
 }
 
-// catching catches every exception and continues.
+// catching is a script that catches every exception, also every BaseException, and continues.
 const catching = `
 import torch
 model = torch.nn.Linear(64, 64).cuda()
@@ -90,7 +92,8 @@ while True:
     step += 1
 `
 
-// A script that catches its end is ended again at each further step, and by force in the end; nothing recorded is lost.
+// predict ends a script by raising an exception. If the script catches it, predict raises it again at each of ten
+// steps, and then kills the script. Nothing recorded is lost.
 func TestPredictEndsByForce(t *testing.T) {
 	testkit.Rest(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--steps", "3", "--", python(t), scriptFile(t, catching))
@@ -100,7 +103,7 @@ func TestPredictEndsByForce(t *testing.T) {
 	}
 }
 
-// Ranks end after the same step, and their launcher well.
+// predict ends all ranks of a script after the same step, and their launcher exits without an error.
 func TestPredictEndsRanksAlike(t *testing.T) {
 	testkit.Rest(t)
 	interpreter, store := python(t), t.TempDir()
@@ -121,7 +124,8 @@ func TestPredictEndsRanksAlike(t *testing.T) {
 	}
 }
 
-// A script that its time limit ends after some steps is an answer, as far as it got.
+// If the time limit ends a script after some steps, predict still answers whether what it has seen fits. The
+// confidence is then indicative.
 func TestPredictAnswersAtItsTimeLimit(t *testing.T) {
 	testkit.Rest(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--timeout", "25s", "--steps", "all", "--", python(t),

@@ -29,8 +29,8 @@ func copyRun(t *testing.T, from, store, id string, change func(*schemas.Manifest
 	}
 }
 
-// A run that was killed or failed and then made again counts in no comparison of a folder, and a note says so. It
-// is shown if it is named.
+// If a run was killed or failed and was then made again, commands that compare all runs of a folder leave it out and
+// print a note. They show it if the user names it.
 func TestSupersededRunsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	recorded, store, dir := journalStore(t), t.TempDir(), t.TempDir()
@@ -46,7 +46,7 @@ func TestSupersededRunsAreLeftOut(t *testing.T) {
 	add("ghost-killed", 2, "g", schemas.StatusKilled)
 	add("ghost-failed", 2, "g", schemas.StatusFailed)
 	add("ghost-ok", 2, "g", schemas.StatusOK)
-	add("dpsgd-oom", 1, "d", schemas.StatusOOM) // was not run again: a result
+	add("dpsgd-oom", 1, "d", schemas.StatusOOM) // it was not run again, so it counts as a result
 
 	const note = "dpsight: note: skipped 2 failed runs whose experiments were run again; "
 	for _, args := range [][]string{
@@ -92,8 +92,8 @@ func TestSupersededRunsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A check of a folder leaves out the trials of a search and says how many. A trial is checked if it is named or is
-// in the baseline.
+// A check of a folder leaves out the trials of a search and says how many. check includes a trial if the user names it
+// or the baseline has it.
 func TestTrialsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	recorded, runs, dir := journalStore(t), t.TempDir(), t.TempDir()
@@ -109,7 +109,7 @@ func TestTrialsAreLeftOut(t *testing.T) {
 	}
 	add("trial-1", 1, "n1")
 	add("trial-2", 2, "n2")
-	// Of nothing but trials there is a check.
+	// If the folder has only trials, the check includes them.
 	if r := must(t, dir, "check", runs, "--write-baseline", "trials.json"); strings.Contains(r.stderr, "skipped") ||
 		!strings.Contains(r.stderr, "baseline of 2 experiments") {
 		t.Error(r.stderr)

@@ -20,7 +20,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A tty is a terminal on which dpsight runs.
+// A tty is a pseudoterminal on which dpsight collect runs.
 type tty struct {
 	keys  *os.File
 	cmd   *exec.Cmd
@@ -93,7 +93,7 @@ func (s *tty) press(t *testing.T, keys string) {
 	}
 }
 
-// log returns the contents of one of the output's files.
+// log returns the contents of one of the run's files with the script's output.
 func (s *tty) log(t *testing.T, name string) string {
 	t.Helper()
 	paths, _ := filepath.Glob(filepath.Join(s.store, "*", name))
@@ -107,8 +107,8 @@ func (s *tty) log(t *testing.T, name string) string {
 	return string(text)
 }
 
-// A script has a terminal where dpsight has: it asks and is answered, knows its size and a new one, and its log is as
-// it wrote it.
+// If dpsight's streams are a terminal, the script's are too. The script can ask the user and learns the terminal's
+// size, also after a change. Its logs have exactly what the script wrote and what the terminal echoed.
 func TestScriptHasATerminal(t *testing.T) {
 	t.Parallel()
 	s := onTerminal(t, `[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo three; stty size; printf 'name? '; read name
@@ -124,7 +124,7 @@ until [ "$(stty size)" = "40 120" ]; do sleep 0.1; done; echo resized; : < /dev/
 	s.expect(t, "hello ada")
 	s.expect(t, "resized")
 	s.expect(t, "own")
-	s.press(t, "\x04") // the end of its input
+	s.press(t, "\x04") // Ctrl-D ends the script's input
 	s.expect(t, "over")
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, s.text())
@@ -137,7 +137,7 @@ until [ "$(stty size)" = "40 120" ]; do sleep 0.1; done; echo resized; : < /dev/
 	}
 }
 
-// A stream that is redirected is no terminal.
+// If one of dpsight's streams is redirected, no stream of the script is a terminal.
 func TestRedirectedStreamsAreNone(t *testing.T) {
 	t.Parallel()
 	file, err := os.Create(filepath.Join(t.TempDir(), "err"))
@@ -166,7 +166,8 @@ func TestControlC(t *testing.T) {
 	}
 }
 
-// However dpsight ends, the terminal echoes again what is typed. A shell that waits for it does not see to that.
+// Even if a signal ends dpsight, the terminal then echoes again what the user types. The shell that started dpsight
+// does not restore that.
 func TestTerminalIsRestored(t *testing.T) {
 	t.Parallel()
 	for _, end := range []unix.Signal{unix.SIGQUIT, unix.SIGKILL, unix.SIGABRT} {
@@ -196,12 +197,12 @@ func TestTerminalIsRestored(t *testing.T) {
 	}
 }
 
-// A quiet script has a terminal too, and shows nothing.
+// With --quiet the script has a terminal too, but its output does not appear on it.
 func TestQuietScriptHasATerminal(t *testing.T) {
 	t.Parallel()
 	s := onTerminal(t, `[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo three; echo 'name?'; read name; echo "hello $name" >&2`,
 		func(cmd *exec.Cmd) { cmd.Args = slices.Insert(cmd.Args, 2, "--quiet") })
-	// Input before the question would be echoed before it.
+	// The test waits for the question: the terminal would echo an earlier answer before the question.
 	testkit.Eventually(t, "the question", func() bool {
 		paths, _ := filepath.Glob(filepath.Join(s.store, "*", schemas.StdoutFile))
 		if len(paths) != 1 {
@@ -222,7 +223,7 @@ func TestQuietScriptHasATerminal(t *testing.T) {
 	}
 }
 
-// Ctrl-Z stops the script too, and both continue together.
+// Ctrl-Z stops dpsight and the script, and both continue together.
 func TestControlZ(t *testing.T) {
 	t.Parallel()
 	s := onTerminal(t, `echo "pid $$."; n=0; while [ $n -lt 40 ]; do sleep 0.05; n=$((n+1)); done; echo gone on`, nil)
@@ -235,7 +236,7 @@ func TestControlZ(t *testing.T) {
 		pid, err := unix.Wait4(s.cmd.Process.Pid, &status, unix.WUNTRACED|unix.WNOHANG, nil)
 		return err == nil && pid == s.cmd.Process.Pid && status.Stopped()
 	})
-	time.Sleep(3 * time.Second) // the script would have ended
+	time.Sleep(3 * time.Second) // a script that is not stopped would end in this time
 	if strings.Contains(s.text(), "gone on") {
 		t.Error("the script went on")
 	}

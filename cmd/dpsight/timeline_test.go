@@ -99,7 +99,8 @@ func TestTimelineDocument(t *testing.T) {
 	})
 }
 
-// In CSV the categories of a point sum to its highest total, whatever categories the run has.
+// In the CSV of analyze timeline, the categories of a point sum to the point's highest total, whatever categories the
+// run has.
 func TestTimelineRecords(t *testing.T) {
 	r := must(t, t.TempDir(), "analyze", "timeline", "ghost", "oom", "--store", journalStore(t), "--points", "7",
 		"--format", "csv")

@@ -29,10 +29,11 @@ for f in nvidia0 nvidiactl nvidia-uvm; do touch /dev/$f; mount --bind "$old/gpu"
 exec "$@"
 `
 
-// apart runs commands without a network and with a planted GPU, and reports whether one opened the GPU.
+// apart runs commands without a network and with a planted GPU device file, and reports whether a command opened that
+// file.
 type apart struct {
 	folder string
-	watch  int // of inotify
+	watch  int // file descriptor of inotify
 }
 
 func newApart(t *testing.T) *apart {
@@ -43,7 +44,7 @@ func newApart(t *testing.T) *apart {
 		t.Fatal(err)
 	}
 	if r, _ := a.run("true"); r.code != 0 {
-		if os.Getenv("DPSIGHT_TEST_NO_NAMESPACES") == "" { // a skip would go unseen
+		if os.Getenv("DPSIGHT_TEST_NO_NAMESPACES") == "" { // nobody would notice a skipped test
 			t.Fatalf("no namespaces can be made here (%s): nothing says then that predictions touch nothing; "+
 				"DPSIGHT_TEST_NO_NAMESPACES=1 goes without", strings.TrimSpace(r.stderr))
 		}
@@ -79,7 +80,8 @@ func (a *apart) run(command ...string) (r result, opened bool) {
 	return r, n > 0
 }
 
-// A prediction needs no network and opens no file of an existing GPU. This also holds for a rank of a larger world.
+// A prediction needs no network and opens no device file of a GPU that the machine has. This also holds for the
+// prediction of a rank of a larger world.
 func TestPredictionsTouchNothing(t *testing.T) {
 	interpreter, a := python(t), newApart(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -90,7 +92,8 @@ func TestPredictionsTouchNothing(t *testing.T) {
 	reaching := "import socket\ntry:\n    socket.create_connection(" + fmt.Sprintf("(%q, %d)", "127.0.0.1",
 		listener.Addr().(*net.TCPAddr).Port) +
 		", 10)\nexcept OSError:\n    pass\nelse:\n    raise SystemExit('there is a network')\n"
-	// That both would be seen.
+	// First the test shows that it would notice a process that opens the GPU's file, and that the network is really
+	// missing.
 	if r, opened := a.run("cat", "/dev/nvidiactl"); r.code != 0 || r.stdout != "a GPU\n" || !opened {
 		t.Fatalf("exit code %d, opened %v: %s%s", r.code, opened, r.stdout, r.stderr)
 	}

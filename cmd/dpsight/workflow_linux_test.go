@@ -13,12 +13,12 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// memoryWorkflow is what a test needs of the workflow that users copy.
+// memoryWorkflow has the parts that this test needs of the GitHub workflow that users copy.
 type memoryWorkflow struct {
 	Jobs map[string]struct{ Steps []actionStep }
 }
 
-// widthScript is a script whose width is its repository's.
+// widthScript is a training script that takes its model's width from the file width.py in its repository.
 const widthScript = `
 import torch
 from width import WIDTH
@@ -30,10 +30,11 @@ for step in range(2):
     optimizer.step()
 `
 
-// installed runs the workflow's install step, including go install, without the network, and returns the folder
-// that setup-go puts on PATH. git takes this checkout for the repository on GitHub, so the built module is what
-// others get: its zip, without what the module's rules leave out. Go's own cache is the proxy for all other
-// modules. pip checks whether the interpreter has what the step names.
+// installed runs the workflow's install step, including go install, without the network, and returns the folder that
+// setup-go puts on PATH. git is configured to use this checkout in place of the repository on GitHub. So go install
+// builds the module as other users get it: from a zip without the files that Go's rules leave out. Go's cache on disk
+// is the proxy for all other modules. pip only checks, with --dry-run, whether the interpreter has the packages that
+// the step names.
 func installed(t *testing.T, step, interpreter string) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -63,7 +64,7 @@ func installed(t *testing.T, step, interpreter string) string {
 	pip := "#!/bin/sh\nexec '" + interpreter + "' -m pip \"$@\"\n"
 	if torch := run(temp, nil, interpreter, "-c",
 		"import torch; print(torch.__version__.split('+')[0])"); !strings.Contains(step, "torch=="+torch+" ") {
-		pip = "#!/bin/sh\n" // another environment than the step's
+		pip = "#!/bin/sh\n" // the test's interpreter has another torch than the step names
 	}
 	for dir, text := range map[string]string{"bin/pip": pip, "requirements.txt": "# nothing more\n"} {
 		path := filepath.Join(temp, dir)
@@ -80,7 +81,7 @@ func installed(t *testing.T, step, interpreter string) string {
 		"GIT_CONFIG_VALUE_0=https://github.com/dpsight/dpsight",
 		"GOPRIVATE=github.com/dpsight", "GOPROXY=file://" + downloads, "GOSUMDB=off", "GOPATH=" + gopath,
 		"GOMODCACHE=" + filepath.Join(gopath, "pkg", "mod"), "GOBIN=", "GOWORK=off",
-		"GOFLAGS=-trimpath -modcacherw"}, // what another folder compiled is the same then, and can be removed
+		"GOFLAGS=-trimpath -modcacherw"}, // reuses builds; modules can be deleted
 		"bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step)
 	if out := run(temp, nil, filepath.Join(gopath, "bin", "dpsight"), "--version"); !strings.HasPrefix(out,
 		"dpsight ") {
@@ -89,12 +90,12 @@ func installed(t *testing.T, step, interpreter string) string {
 	return filepath.Join(gopath, "bin")
 }
 
-// goInstall is how docs/check.md installs dpsight without a checkout.
+// goInstall is the command with which docs/check.md installs dpsight without a checkout.
 const goInstall = "go install github.com/dpsight/dpsight/cmd/dpsight@latest"
 
-// The workflow's use of the action on a pull request with a planted growth: the check fails, and the comment names
-// the category that grew, the module and the line. Without growth it passes. The test uses the program made by go
-// install, and then the one that the action builds from its own sources.
+// The test runs the workflow that users copy, on a pull request with a planted growth: the check fails, and its
+// comment names the category that grew, the module and the line. Without growth the check passes. The test uses the
+// dpsight that go install made, and then the dpsight that the action builds from its own sources.
 func TestMemoryWorkflow(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
