@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// A basis names the interpreter, its torch and the phantom GPU's build of a command and of a built-in experiment, and
-// the variables that the experiment would see.
+// The basis of a prediction, for a command or a built-in experiment, names the interpreter, its torch, the phantom
+// GPU's build, and those environment variables that torch reads.
 func TestBasis(t *testing.T) {
 	python := testkit.Python(t)
 	m, err := OpenPhantom("t4", PhantomOptions{})

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// A hash changes with every file, its content and its name, and with nothing else. The commit is read as go build
-// recorded it.
+// hashOfFiles depends on the names and contents of all its files, and on nothing else. revisionOf reads the commit
+// that go build recorded in the program.
 func TestBuilt(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	first := fstest.MapFS{"a.py": file("x"), "b/c.py": file("y")}
@@ -50,7 +50,7 @@ func TestBuilt(t *testing.T) {
 	}
 }
 
-// A wheel's program has its commit from the linker.
+// In a wheel's dpsight the linker sets the commit. linkedRevision reads it.
 func TestLinkedRevision(t *testing.T) {
 	for text, changed := range map[string]bool{"12ab": false, "12ab+modified": true} {
 		if revision, modified := linkedRevision(text); *revision != "12ab" || *modified != changed {
@@ -59,7 +59,7 @@ func TestLinkedRevision(t *testing.T) {
 	}
 }
 
-// The phantom's digest covers all files from which it is made.
+// phantom.Files, from which the phantom GPU's digest is computed, has its C files, its Python files and its profiles.
 func TestPhantomFiles(t *testing.T) {
 	found := map[string]bool{}
 	for _, f := range phantom.Files() {

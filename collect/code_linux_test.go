@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The manifest has the code that Python processes behind a shell script ran, and the revision of the script's
-// repository. Editing the script or a module changes the digest.
+// If a shell script starts Python, the manifest lists the files of the Python script and of the modules that it
+// imports, with a digest. Editing the script or a module changes the digest.
 func TestManifestHasTheCode(t *testing.T) {
 	python := testkit.Python(t)
 	dir, before := t.TempDir(), time.Now().Add(-time.Minute)

@@ -7,7 +7,8 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// Without gcc doctor is content if the phantom GPU was inside dpsight.
+// Without gcc, doctor's check of the compiler succeeds only if dpsight contains a compiled phantom GPU for the
+// interpreter's torch.
 func TestCompilerThatIsNotNeeded(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, test := range []struct {

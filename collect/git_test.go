@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A run knows the revision of its script's repository, when it was committed, and whether files were changed since.
+// gitRevision returns the commit of a script's repository, the time of the commit, and whether files have changed
+// since.
 func TestRevisionOfARepository(t *testing.T) {
 	dir := t.TempDir()
 	git := func(args ...string) {

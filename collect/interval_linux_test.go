@@ -9,12 +9,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// --sample-interval is the time between two readings of the memory. All other intervals stay.
+// --sample-interval is the time between two readings of the memory. The gauges are still read every 100 ms, or at each
+// sample if samples are rarer.
 func TestSampleInterval(t *testing.T) {
 	for _, test := range []struct {
 		interval time.Duration
-		rows     int // in a second: one at once, one for each tick, the one in which it ends, one more
-		full     int // with gauges, each 100 ms at most
+		rows     int // samples of a bit more than a second
+		full     int // samples with gauges
 	}{
 		{5 * time.Millisecond, 203, 11},
 		{10 * time.Millisecond, 103, 11},
@@ -39,7 +40,7 @@ func TestSampleInterval(t *testing.T) {
 	}
 }
 
-// An experiment's interval reaches its sampler, and its manifest.
+// The collector samples at the interval that an experiment asks for, and writes it to the manifest.
 func TestExperimentSampleInterval(t *testing.T) {
 	ticks := map[time.Duration]float64{}
 	for _, interval := range []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond} {
@@ -57,8 +58,8 @@ func TestExperimentSampleInterval(t *testing.T) {
 		if len(rows) < 2 {
 			t.Fatalf("%s: %d samples", interval, len(rows))
 		}
-		// On a busy machine ticks are missed, and counted: between the first sample and the last there are as many in
-		// all.
+		// A busy machine misses ticks of the sampler, which counts them. So samples and missed ticks together show the
+		// interval.
 		lasted := time.Duration(rows[len(rows)-1].TimeNS - rows[0].TimeNS)
 		ticks[interval] = float64(c.Samples+c.MissedTicks-1) / lasted.Seconds()
 	}
@@ -67,7 +68,7 @@ func TestExperimentSampleInterval(t *testing.T) {
 	}
 }
 
-// countingGPU counts the questions that NVML is asked.
+// countingGPU is a fake GPU that counts the calls of NVML, by kind.
 type countingGPU struct {
 	*fakeGPU
 	memory, gauges, processes int
@@ -80,8 +81,8 @@ func (c *countingGPU) Processes() ([]nvml.Process, error) {
 	return c.fakeGPU.Processes()
 }
 
-// The cost of sampling depends on what it asks for. This bounds the collector's share of a core also on a busy
-// machine. The cost of each question was measured on an H200.
+// The sampler makes only as many calls of NVML as its intervals require. With the time that each call took on an H200,
+// the number of calls bounds the collector's share of a core, also if this machine is busy.
 func TestSamplerAsksLittle(t *testing.T) {
 	const seconds = 60
 	gpu := &countingGPU{fakeGPU: newFakeGPU()}

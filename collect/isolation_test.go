@@ -24,15 +24,15 @@ func machineWith(gpus ...*fakeGPU) *Machine {
 	return &Machine{library: devices, idle: map[string]int64{}}
 }
 
-// fakeDevices is a library of several devices.
+// fakeDevices stands for the NVML library of a machine with several devices.
 type fakeDevices []nvml.Device
 
 func (l fakeDevices) Devices() []nvml.Device { return l }
 func (l fakeDevices) Driver() string         { return "580.1" }
 func (l fakeDevices) Close()                 {}
 
-// Isolation costs only waiting time. A device that is free at the n-th look costs n looks and n-1 polls. The
-// manifest has both.
+// waitIdle only waits: if it finds a device free after n polls, it has waited n polling intervals. It returns both
+// figures.
 func TestIsolationCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for looks := range 8 {
@@ -44,7 +44,8 @@ func TestIsolationCost(t *testing.T) {
 			}
 		}
 	})
-	// The context of the process before takes a few tenths of a second to go away at most.
+	// The CUDA context of the previous process is gone after a few tenths of a second, so seven polls must not take
+	// much longer.
 	if worst := 7 * isolationPoll; worst > 500*time.Millisecond {
 		t.Errorf("seven polls take %s", worst)
 	}
@@ -60,7 +61,7 @@ func TestIsolation(t *testing.T) {
 			iso.Reason != "" {
 			t.Errorf("%+v", iso)
 		}
-		gpu.used += 2 * idleTolerance // the run before has left something
+		gpu.used += 2 * idleTolerance // memory that the previous run has left in use
 		iso = m.waitIdle(t.Context(), time.Minute, nil)
 		if iso.Verified || iso.WaitedNS < int64(time.Minute) ||
 			iso.Reason != "device 0 has 1088 MiB in use, 1024 MiB when idle" {
@@ -80,8 +81,8 @@ func TestIsolation(t *testing.T) {
 	})
 }
 
-// Throttled clocks are waited for once. If waiting does not end the state, it costs a single wait, and every run
-// reports it.
+// waitIdle waits for throttled clocks to recover. If they are still throttled after the time limit, later runs do not
+// wait again, but each reports the throttling.
 func TestThrottledClocks(t *testing.T) {
 	gpu := newFakeGPU()
 	m := machineWith(gpu)
@@ -107,7 +108,7 @@ func TestThrottledClocks(t *testing.T) {
 	})
 }
 
-// What could not be checked is reported as such, without a verdict.
+// If isolation cannot be checked, the result is not verified and states why.
 func TestUnverifiedIsolation(t *testing.T) {
 	mute := newFakeGPU()
 	mute.throttle = nil
@@ -162,12 +163,12 @@ func TestSplit(t *testing.T) {
 	if iso := parts[1].waitIdle(t.Context(), 0, nil); iso.Verified {
 		t.Error("a process on the part's own GPU is not seen")
 	}
-	// A phantom GPU is not hidden by settings for the machine's own GPUs.
+	// CUDA_VISIBLE_DEVICES, which is meant for the machine's own GPUs, does not hide a phantom GPU.
 	if env := (&Machine{Predicted: true}).environ([]string{"A=1", "CUDA_VISIBLE_DEVICES=", "B=2"}); !slices.Equal(env,
 		[]string{"A=1", "B=2"}) {
 		t.Errorf("a phantom GPU's environment is %q", env)
 	}
-	// The experiment sees its GPU alone.
+	// An experiment on a part of the machine sees only that part's GPU.
 	e := experiment(t, `echo "$CUDA_VISIBLE_DEVICES"`)
 	e.Machine = parts[0]
 	r := run(t, e)
@@ -197,8 +198,9 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// The overhead of a run beyond its experiment: supervisor, folders, logs and manifests, on a free GPU. The
-// benchmark fails if the fastest run has half a second of it. Slower runs include other work of the machine.
+// The benchmark measures what a run on a free GPU takes in addition to its experiment, for supervisor, folders, logs
+// and manifest. It fails if the fastest run takes more than half a second. It ignores slower runs, which other work of
+// the machine may slow down.
 func BenchmarkIsolatedRun(b *testing.B) {
 	m := fakeMachine()
 	store := b.TempDir()

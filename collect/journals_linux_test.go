@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// writeJournal writes a live journal with some steps and the frames given.
+// writeJournal writes a journal as a running script has it, with this number of steps and the given frames.
 func writeJournal(t *testing.T, dir, name string, steps int, frames []byte) string {
 	t.Helper()
 	b := spool.AppendMarksHeader(nil, spool.MarksHeader{PID: 4711, StartNS: 1})
@@ -30,14 +30,14 @@ func writeJournal(t *testing.T, dir, name string, steps int, frames []byte) stri
 		mark(spool.ForwardBegin, 1)
 		b = append(b, make([]byte, spool.RecordSize)...) // a record that was never finished
 		k++
-		if i%2 == 1 { // a step without phases, followed by another one
+		if i%2 == 1 { // this step has no phases, and its update's flag ends it
 			flagged(spool.Updated, spool.FlagEnds, 1)
 			continue
 		}
 		mark(spool.Updated, 1)
 		mark(spool.StepEnd, uint64(i))
 	}
-	b = append(b, make([]byte, 100*spool.RecordSize)...) // allocated ahead of use
+	b = append(b, make([]byte, 100*spool.RecordSize)...) // the agent allocates the file's space ahead of use
 	path := filepath.Join(dir, name+".marks")
 	os.MkdirAll(dir, 0o755)
 	if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -81,7 +81,8 @@ func TestMaskJournals(t *testing.T) {
 	}
 }
 
-// A secret may be a word of the journal's own, or digits of its numbers: only text is masked.
+// maskJournals masks a secret only in the text that the script supplied, even if the journal's format has the same
+// word or digits.
 func TestMaskJournalsLeavesTheFormat(t *testing.T) {
 	parsed := func(secrets *mask.Secrets, word string) *spool.Journal {
 		var frames []byte
@@ -147,7 +148,7 @@ func TestStepCounter(t *testing.T) {
 	if got := c.read(); got != 3 {
 		t.Errorf("%d steps, want 3", got)
 	}
-	writeJournal(t, dir, "1-1", 4000, nil) // it grew, over more than one reading's worth
+	writeJournal(t, dir, "1-1", 4000, nil) // the journal grew by more than one reading takes in
 	writeJournal(t, dir, "2-2", 9, nil)
 	if got := c.read(); got != 4000 {
 		t.Errorf("%d steps, want 4000", got)
@@ -189,7 +190,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// With several ranks, the one that stopped first is the cause. The others fail because of it.
+// If several ranks failed, the run's reason comes from the rank that stopped first, since the others failed because of
+// it.
 func TestOutcomeOfRanks(t *testing.T) {
 	journal := func(rank int32, last int64, e *spool.ExceptionInfo) *spool.Journal {
 		return &spool.Journal{Rank: rank, Exception: e, Marks: []spool.Mark{{TimeNS: 1}, {TimeNS: last}}}
@@ -215,8 +217,8 @@ func TestOutcomeOfRanks(t *testing.T) {
 	}
 }
 
-// A launcher's report about its processes is between lines of signs. Without a report the last line with words
-// counts.
+// The reason of a failed run comes from the report of a launcher such as torchrun, if stderr has one. Otherwise it is
+// the last line of stderr that has words.
 func TestLastLine(t *testing.T) {
 	const report = `Traceback
 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
@@ -265,7 +267,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// A request is answered by the agent; the collector waits for that, and not for ever.
+// The collector asks the agent for a drain and waits for the answer. If none comes, it stops waiting at a time limit.
 func TestDrainRequest(t *testing.T) {
 	dir := t.TempDir()
 	path := writeJournal(t, dir, "1-1", 1, nil)

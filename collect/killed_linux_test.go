@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// startCollector starts this test binary as a collector.
+// startCollector starts this test binary in another process, as a collector that records the command.
 func startCollector(t *testing.T, store, device string, command ...string) *exec.Cmd {
 	t.Helper()
 	request, err := json.Marshal(collectRequest{store, device, command})
@@ -38,7 +38,7 @@ func TestKilledCollector(t *testing.T) {
 			echo $$ > "$1/main"
 			while :; do sleep 0.05; done`
 		cmd := startCollector(t, store, "", "sh", "-c", script, "sh", pids)
-		if i > 0 { // a moment of its start, or after it
+		if i > 0 { // a random moment, while the collector starts or later
 			time.Sleep(rand.N(600 * time.Millisecond))
 		} else {
 			testkit.Eventually(t, "the experiment", func() bool {
@@ -49,7 +49,7 @@ func TestKilledCollector(t *testing.T) {
 		cmd.Wait()
 		runs, _ := os.ReadDir(store)
 		if len(runs) == 0 {
-			continue // it had not begun
+			continue // the collector had made no run yet
 		}
 		dir := filepath.Join(store, runs[0].Name())
 		testkit.Eventually(t, "the end of the run", func() bool { return !Running(dir) })
@@ -64,7 +64,7 @@ func TestKilledCollector(t *testing.T) {
 		}
 		m, err := schemas.ReadManifest(dir)
 		if err != nil {
-			// Killed between making the folder and writing the manifest: there is nothing in it then.
+			// The collector was killed after it made the run's folder and before it wrote the manifest.
 			continue
 		}
 		if m.Status != schemas.StatusPartial {
@@ -76,8 +76,8 @@ func TestKilledCollector(t *testing.T) {
 	}
 }
 
-// A collector that ends by SIGQUIT ends its run first. If it is killed, its supervisor cleans up. Neither leaves
-// anything in the temporary folder.
+// A collector that receives SIGQUIT first ends its run. If a collector is killed, its supervisor cleans up. In both
+// cases nothing is left in the temporary folder.
 func TestTemporaryFolderOfEndedCollectors(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGKILL} {
 		store, pids := t.TempDir(), t.TempDir()

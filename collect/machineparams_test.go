@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Settings of the machine that the user gave are parameters of the run. Others are not, and the experiment's own
-// parameters do not change.
+// ParamsWithMachine adds the machine settings that the user gave, such as gpu_memory, to a run's parameters. It adds
+// no defaults and does not change the experiment's own parameters.
 func TestParamsWithMachine(t *testing.T) {
 	world, err := newWorld(16, "0,15", 4)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestParamsWithMachine(t *testing.T) {
 	}
 }
 
-// Only what torch, its libraries and the phantom GPU read belongs to a basis.
+// variablesOf returns only those environment variables that torch, its libraries and the phantom GPU read.
 func TestVariablesOf(t *testing.T) {
 	got := variablesOf([]string{"HOME=/root", "PYTORCH_ALLOC_CONF=x:1", "CUBLASLT_WORKSPACE_SIZE=1", "PATH=/bin",
 		"CUBLAS_WORKSPACE_CONFIG=:16:8", "PHANTOM_ADDR=up", "CUDNN_X=1"})

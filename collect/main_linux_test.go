@@ -17,12 +17,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// collectVariable makes the test binary a collector: it runs the experiment (JSON) and prints its folder.
+// collectVariable is an environment variable with a collectRequest in JSON. It makes the test binary a collector that
+// runs the request's command.
 const collectVariable = "DPSIGHT_TEST_COLLECT"
 
 type collectRequest struct {
 	Store   string
-	Device  string // "" = a GPU of the test
+	Device  string // "" = the fake GPU
 	Command []string
 }
 
@@ -54,18 +55,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeGPU is a device in use.
+// fakeGPU stands for a device in NVML, whose figures a test chooses.
 type fakeGPU struct {
 	used      int64
-	quiet     int // readings of the memory until someone computes; till then a GiB less is in use
+	quiet     int // the first so many readings of the memory show a GiB less in use
 	processes []nvml.Process
-	busyFor   int // readings of the process list that show a process not of the run
+	busyFor   int // the first so many process lists have a foreign process
 	energies  int
-	delay     time.Duration // of the gauges
-	stall     time.Duration // of the first reading of the gauges
+	delay     time.Duration // time that each reading of the gauges takes
+	stall     time.Duration // additional time of the first reading of the gauges
 	uuid      string
-	throttle  *int64 // of the gauges
-	// throttledFor is how many readings more the gauges show a throttled device.
+	throttle  *int64 // the gauges' throttle reasons
+	// throttledFor is for how many further readings the gauges show a throttled device.
 	throttledFor int
 }
 
@@ -120,7 +121,7 @@ func fakeMachine() *Machine {
 	return &Machine{library: fakeLibrary{newFakeGPU()}, idle: map[string]int64{}}
 }
 
-// experiment is one that runs a shell script beside a GPU of the test.
+// experiment returns an experiment that runs a shell script on a machine with a fake GPU.
 func experiment(t *testing.T, script string) Experiment {
 	t.Helper()
 	return Experiment{Store: t.TempDir(), Name: "test", Command: []string{"sh", "-c", script},
@@ -128,7 +129,7 @@ func experiment(t *testing.T, script string) Experiment {
 		Machine: fakeMachine(), Grace: 2 * time.Second, Version: "test"}
 }
 
-// run runs an experiment and checks that it left no process, no goroutine and no folder behind.
+// run runs an experiment and checks that no process, no goroutine and no temporary folder of it is left.
 func run(t *testing.T, e Experiment) *Result {
 	t.Helper()
 	scratch := t.TempDir()

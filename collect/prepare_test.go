@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// A plugin has the same file name as its source in the repository, so that errors in it are reported under that
-// name.
+// phantom.Unpack keeps the file names that the phantom GPU's Python modules have in the repository, so that tracebacks
+// name the file in the repository.
 func TestModulesOfThePhantom(t *testing.T) {
 	dir := t.TempDir()
 	listed, err := phantom.Unpack(dir)

@@ -18,7 +18,7 @@ func TestConsole(t *testing.T) {
 		p.Elapsed, p.Steps, p.UsedBytes = 1500*time.Millisecond, 3, &used
 		c.Update(p)
 		child.Write([]byte("10 %"))
-		c.Update(p) // must not write over the experiment's own line
+		c.Update(p) // this update must not overwrite the experiment's unfinished line
 		p.Status, p.Reason, p.Elapsed, p.Steps = "failed", "E: x", 61*time.Second, 4
 		c.Update(p)
 	}
@@ -36,8 +36,8 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// Lines of experiments that run at the same time are whole, and carry their names; of a line that is written over and
-// over the last state is shown.
+// The console prints only whole lines of experiments that run at the same time, each with the experiment's name. Of a
+// line that an experiment overwrites with \r, it prints the last state.
 func TestTogether(t *testing.T) {
 	var shown bytes.Buffer
 	c := &Console{err: &shown}
@@ -77,8 +77,8 @@ func TestTogetherOnATerminal(t *testing.T) {
 	}
 }
 
-// The progress line of a predicted run says what was reserved so far. A line before the script's output says that
-// its values are not real. A log that is no terminal has neither.
+// On a terminal, the progress line of a predicted run states the bytes reserved so far, and a line before the script's
+// output says that the values in it are fake. If stderr is no terminal, the latter is left out.
 func TestProgressOfAPrediction(t *testing.T) {
 	var shown bytes.Buffer
 	c := &Console{err: &shown, terminal: true}
@@ -96,7 +96,7 @@ func TestProgressOfAPrediction(t *testing.T) {
 	}
 }
 
-// A suite's line says which run of how many is being made, and the progress of all.
+// A suite's progress line has the number of the current run, the number of all runs, and the progress of the suite.
 func TestProgressOfASuite(t *testing.T) {
 	var shown bytes.Buffer
 	c := &Console{err: &shown, terminal: true}
@@ -111,7 +111,7 @@ func TestProgressOfASuite(t *testing.T) {
 		t.Errorf("%q, want %q", last(), want)
 	}
 	c.Update(Progress{RunID: "r1", Name: "a", Status: "ok", Steps: 6})
-	c.Update(Progress{RunID: "again", Name: "a", Steps: -1, Planned: 6}) // with a decision the other way
+	c.Update(Progress{RunID: "again", Name: "a", Steps: -1, Planned: 6}) // with another answer to a read
 	if want := "1 of 4: a  0.0 s  starting   0% |          |"; last() != want {
 		t.Errorf("%q, want %q", last(), want)
 	}
@@ -128,7 +128,7 @@ func TestProgressOfASuite(t *testing.T) {
 	}
 }
 
-// The built-in experiments and predictions that are ended early say how many steps there will be.
+// plannedSteps is known for built-in experiments, and for predictions that --steps ends after a number of steps.
 func TestPlannedSteps(t *testing.T) {
 	params := map[string]any{"num_iter": int64(3), "warmup_iter": 2.0}
 	for _, test := range []struct {
@@ -143,7 +143,7 @@ func TestPlannedSteps(t *testing.T) {
 	}
 }
 
-// The current activity is shown only on a terminal, and then removed.
+// The console shows the current activity only on a terminal, and removes it when it is done.
 func TestDoing(t *testing.T) {
 	var plain, terminal bytes.Buffer
 	for _, c := range []*Console{{err: &plain}, {err: &terminal, terminal: true}} {

@@ -42,8 +42,8 @@ for step in range(3):
 raise RuntimeError("cannot log in with " + os.environ["HF_TOKEN"] + " and " + sys.argv[2])
 `
 
-// Every file of a run is searched for the planted secrets, those that ingest derives too; the sealed journal is
-// unpacked, and tables are searched by their values.
+// No file of a run has a planted secret, whether the collector or ingest wrote the file. The test unpacks the sealed
+// journal and reads the values of the tables.
 func TestSecretsOfARealRun(t *testing.T) {
 	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")
@@ -73,7 +73,8 @@ func TestSecretsOfARealRun(t *testing.T) {
 	searchRun(t, r.Dir, planted)
 }
 
-// searchRun looks for secrets in every file of a run and in the names of all, and at who may read them.
+// searchRun fails the test if a file of a run, or its name, has one of the secrets. It also checks that only the user
+// may read the run's files.
 func searchRun(t *testing.T, dir string, secrets []string) {
 	t.Helper()
 	files := 0
@@ -151,8 +152,8 @@ for step in range(3):
 raise RuntimeError("\n".join(texts))
 `
 
-// Secrets of many forms, in arguments, variables, output, labels, the configuration and an exception, are in no file of
-// a run, while the script is given all of them.
+// The test plants secrets of many forms in arguments, variables, output, labels, the configuration and an exception.
+// The script receives all of them, and no file of the run has any.
 func TestSecretsOfAllForms(t *testing.T) {
 	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")
@@ -247,9 +248,9 @@ timed = list(pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).rglob("*.best_c
 print(torch.cuda.memory_stats()["allocation.all.allocated"], "allocations", "and kernels timed" if timed else "")
 `
 
-// A prediction must not reuse what another has compiled and timed. A run that finds the fastest kernel in
-// TorchInductor's cache does not time the kernels, and timing allocates. The constant makes kernels that no earlier
-// test has compiled.
+// A prediction must not reuse kernels that TorchInductor compiled and timed in an earlier prediction. If a run finds
+// the fastest kernel in TorchInductor's cache, it does not time the kernels, and so makes fewer allocations. The
+// script's constant is new each time, so that no earlier test has compiled its kernels.
 func TestPredictionsCompileAnew(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)
@@ -273,7 +274,7 @@ func TestPredictionsCompileAnew(t *testing.T) {
 	}
 }
 
-// A process without the agent must not go unnoticed.
+// If a Python process loads torch without the agent, the manifest lists it and has a warning.
 func TestUninjected(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)
@@ -329,8 +330,8 @@ import time
 time.sleep(1000)
 `
 
-// torchrun puts each rank in a session of its own. It, and the data loaders' workers, load torch and record nothing,
-// which is no fault.
+// If a rank under torchrun fails, dpsight ends all ranks, although each has a session of its own. torchrun itself and
+// the workers of data loaders also load torch. They record nothing, and dpsight does not warn about them.
 func TestLauncher(t *testing.T) {
 	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")

@@ -72,7 +72,8 @@ func TestBuiltinPython(t *testing.T) {
 	}
 }
 
-// A missing launcher comes with torch. The error says what dpsight knows about it.
+// If a launcher such as torchrun is not on PATH, the error's hint says how to call or install it, or where dpsight
+// found it.
 func TestLauncherHint(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
@@ -136,7 +137,8 @@ func TestCommandPython(t *testing.T) {
 	}
 }
 
-// fakePython answers the probe as an interpreter with a torch would.
+// fakePython writes a script that answers dpsight's probe as a Python interpreter does. Its torch has the given
+// version.py; if that is empty, it has no torch.
 func fakePython(t *testing.T, versionPy string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -199,7 +201,7 @@ func TestOpenMachine(t *testing.T) {
 		open      func() (nvml.Library, error)
 		visible   string // CUDA_VISIBLE_DEVICES
 		predicted bool
-		note      string // or the error
+		note      string // a part of the machine's note or of the error
 	}{
 		{"auto", present, "0", false, "device: Fake GPU"},
 		{"", present, "GPU-fa", false, "device: Fake GPU"},

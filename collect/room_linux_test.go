@@ -8,8 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The room for a run's end goes first, and the room for its manifest stays until that is written: the disk may fill
-// while the journal is sealed.
+// The collector keeps disk space for the end of a run and for the manifest. It first releases the space for the end.
+// It keeps the space for the manifest until it writes the manifest, since the disk may fill while it seals the
+// journal.
 func TestRoomIsKeptForTheManifest(t *testing.T) {
 	dir := t.TempDir()
 	kept := func() (bytes int64) {

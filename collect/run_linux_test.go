@@ -21,7 +21,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The manifest says what processes held of a device together, or that it is unknown.
+// The manifest states how many bytes the processes on a phantom device held together. If that is unknown, it has a
+// warning.
 func TestDeviceUsesAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "devices")
 	shared, err := phantom.NewShared(path, 1)
@@ -112,7 +113,7 @@ func TestRunKilledBySignal(t *testing.T) {
 	}
 }
 
-// Each way in which a process gets out of its parent's sight.
+// escapes are shell scripts that start a process in a way in which its parent loses sight of it.
 var escapes = map[string]string{
 	"child":       `sleep 1000 & echo $! > "$1"`,
 	"own session": `setsid sleep 1000 & sleep 0.2; pgrep -f "sleep 1000" >/dev/null; echo $! > "$1"`,
@@ -236,7 +237,7 @@ func TestCancelledContext(t *testing.T) {
 	}
 }
 
-// A closed channel is no signal, whether it is closed while waiting for the device or after.
+// If the channel of signals is closed, the run is not interrupted, neither while it waits for the device nor later.
 func TestClosedSignals(t *testing.T) {
 	e := experiment(t, `sleep 0.1`)
 	gpu := newFakeGPU()
@@ -251,10 +252,11 @@ func TestClosedSignals(t *testing.T) {
 	}
 }
 
-// A run that cannot begin leaves no folder: here its path has room for the folder, but not for the files in it.
+// A run that cannot begin leaves no folder in the store. In this test the path is so long that the folder can be made,
+// but no file in it.
 func TestNoFolderWithoutManifest(t *testing.T) {
 	e := experiment(t, "true")
-	const longest = unix.PathMax - 1 // without the zero byte
+	const longest = unix.PathMax - 1 // the zero byte at the end does not count
 	want := longest - len("/") - len(NewRunID(time.Now().UTC(), e.Name))
 	store := t.TempDir()
 	for len(store) < want {

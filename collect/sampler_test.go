@@ -39,7 +39,7 @@ func TestGPUSampler(t *testing.T) {
 	a, b, c := int64(100), int64(20), int64(3)
 	gpu.processes = []nvml.Process{{PID: 7, Bytes: &a}, {PID: 8, Bytes: &b}, {PID: 9, Bytes: &c}}
 	g, rows := sample(t, gpu, 10*time.Millisecond, time.Minute+5*time.Millisecond)
-	// One at once, one for each tick until the first after the end, and one more.
+	// The sampler reads once at the start, at each tick up to the first one after the end, and once more.
 	if len(rows) != 6003 || g.samples != 6003 || g.missed != 0 {
 		t.Fatalf("%d rows, %d samples, %d missed", len(rows), g.samples, g.missed)
 	}
@@ -48,7 +48,7 @@ func TestGPUSampler(t *testing.T) {
 		if r.UsedBytes != min(int64(i), 1)<<30 || r.ReservedBytes != 500<<20 || r.MemoryAPI != 2 || r.RunID != "r" {
 			t.Fatalf("row %d: %+v", i, r)
 		}
-		// All but memory is read every 100 ms, and at the end.
+		// Figures other than memory are read every 100 ms and at the end.
 		if gauged := i%10 == 9 || i == 6002; gauged != (r.ProcessBytes != nil) {
 			t.Fatalf("row %d: %+v", i, r)
 		} else if gauged && (*r.ProcessBytes != 120 || *r.SMPercent != 93 || r.TemperatureC != nil) || i >= 9 &&
@@ -70,7 +70,8 @@ func TestGPUSampler(t *testing.T) {
 	}
 }
 
-// A driver that is slow to answer is asked for all but memory less often, and a tick that was missed is counted.
+// If the driver answers slowly, the sampler reads figures other than memory less often. It counts the ticks that it
+// missed.
 func TestSlowDriver(t *testing.T) {
 	gpu := newFakeGPU()
 	gpu.quiet, gpu.delay = 1, 2*time.Millisecond
@@ -95,8 +96,8 @@ func TestSlowDriver(t *testing.T) {
 	}
 }
 
-// A driver that stalled once is asked as before: the recordings that were made when one long answer counted for a
-// minute have no gauges where their steps are.
+// After a single slow answer of the driver, the sampler still reads the gauges as often as before. An earlier version
+// then read them less often for a minute, so some recordings in examples have no gauges for their steps.
 func TestDriverStallsOnce(t *testing.T) {
 	gpu := newFakeGPU()
 	gpu.quiet, gpu.stall = 1, 110*time.Millisecond
@@ -117,7 +118,8 @@ func TestDriverStallsOnce(t *testing.T) {
 	}
 }
 
-// Before memory is taken, gauges are read once a second; afterwards at full speed.
+// Until the experiment takes device memory, the sampler reads the gauges once a second. From then on it reads them
+// every 100 ms.
 func TestQuietDevice(t *testing.T) {
 	gpu := newFakeGPU()
 	gpu.quiet = 255
@@ -160,7 +162,7 @@ func TestMergeSegments(t *testing.T) {
 	if err := w.flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.flush(); err != nil { // nothing to write
+	if err := w.flush(); err != nil { // there are no more rows to write
 		t.Fatal(err)
 	}
 	segments, _ := filepath.Glob(filepath.Join(dir, "host-*.parquet"))
@@ -188,7 +190,8 @@ func TestMergeSegments(t *testing.T) {
 	if got := read(); !slices.Equal(got, want) {
 		t.Errorf("merged %v", got)
 	}
-	// The merge was interrupted after its rename and before it removed the segments.
+	// If a merge was interrupted after it renamed the merged file and before it removed the segments, the next merge
+	// counts no row twice.
 	os.WriteFile(segments[0], first, 0o600)
 	if err := MergeSegments(dir); err != nil {
 		t.Fatal(err)
@@ -199,7 +202,7 @@ func TestMergeSegments(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
 		t.Errorf("left: %v", left)
 	}
-	// A damaged segment loses nothing.
+	// If a segment is damaged, the merge fails and removes no segment.
 	other := t.TempDir()
 	os.WriteFile(filepath.Join(other, "host-000001.parquet"), first, 0o600)
 	os.WriteFile(filepath.Join(other, "host-000002.parquet"), first[:len(first)/2], 0o600)
@@ -211,7 +214,8 @@ func TestMergeSegments(t *testing.T) {
 	}
 }
 
-// The collector's own cost at 10 ms with a device that answers at once. It consists of wake-ups and reading /proc.
+// The test measures the collector's CPU time when it samples every 10 ms and the device answers at once. It then
+// consists of wake-ups and of reading /proc.
 func TestCollectorCost(t *testing.T) {
 	e := experiment(t, "sleep "+cmp.Or(os.Getenv("COST_S"), "3"))
 	m := run(t, e).Manifest
@@ -222,13 +226,15 @@ func TestCollectorCost(t *testing.T) {
 	t.Logf("%.2f %% of a core, %d samples, %d missed; %.1f ms before and %.1f ms after the experiment", 100*share,
 		m.Collector.Samples, m.Collector.MissedTicks,
 		float64(*m.Collector.SetupCPUNS)/1e6, float64(*m.Collector.SealCPUNS)/1e6)
-	// All CPU time belongs to this process or its supervisor, and none is counted twice.
+	// The three figures count no CPU time twice: together they are no more than what this process used, and half a
+	// second for the supervisor.
 	if all := m.Collector.CPUNS + *m.Collector.SetupCPUNS + *m.Collector.SealCPUNS; *m.Collector.SetupCPUNS <= 0 ||
 		*m.Collector.SealCPUNS <= 0 || all > int64(processCPU())+5e8 {
 		t.Errorf("%+v", m.Collector)
 	}
-	// The claim is 2 %, and the recordings in examples show it. Three seconds are mostly the start, and a busy machine
-	// and the race detector cost more: this bound only catches a collector that spins.
+	// dpsight claims at most 2 % of a core, which the tests of examples check. This run of three seconds is mostly the
+	// start, and a busy machine and the race detector cost more. So the bound of 20 % only catches a collector that
+	// spins.
 	if share > 0.2 {
 		t.Errorf("the collector took %.1f %% of a core", 100*share)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The folders of killed collectors are removed, and nothing that may be in use.
+// clearScratch removes the temporary folders that killed collectors left. It keeps folders that are in use, that are
+// young, or that other programs made.
 func TestScratchOfKilledCollectorsIsCleared(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	mine, remove, err := newScratch()

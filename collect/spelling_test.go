@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// An unknown device gets a suggestion. A name that resembles no device gets none.
+// If --device names an unknown device, the hint suggests the device with the most similar name. If no name is similar,
+// the hint suggests none.
 func TestMisspeltDevices(t *testing.T) {
 	const known = "known: a100-40, a100-80, h100, h200, l40s, rtx-4090, t4. " + anyOther
 	for device, want := range map[string]struct{ collect, predict string }{
@@ -50,7 +51,7 @@ func TestMisspeltDevices(t *testing.T) {
 	}
 }
 
-// A device is found by its common names, if only one device has the name.
+// --device accepts the common names of a device, unless several devices have the name.
 func TestNamesOfDevices(t *testing.T) {
 	for _, test := range []struct{ profile, names string }{
 		{"h100", "h100, H100, H100-80GB, h100 80g, NVIDIA H100 80GB HBM3, nvidia-h100"},

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestFeaturesOfAnInterpreter uses scripts in place of interpreters, and checks what becomes of their answers.
+// TestFeaturesOfAnInterpreter checks what checkFeatures makes of an interpreter's answer to its probes. Shell scripts
+// stand for the interpreters.
 func TestFeaturesOfAnInterpreter(t *testing.T) {
 	for name, c := range map[string]struct {
 		script     string

@@ -51,7 +51,8 @@ func TestWorldOfARank(t *testing.T) {
 	if w.devices() != 4 {
 		t.Errorf("%d devices", w.devices())
 	}
-	// Variables that were set before belong to a launcher under which this process runs.
+	// The variables RANK and WORLD_SIZE that are already set come from a launcher of the dpsight process. The ranks
+	// must not get them.
 	env := []string{"RANK=0", "HOME=/h", "WORLD_SIZE=1"}
 	path, argv, got := w.command("/s", "/py", "/bin/x", []string{"x", "-a", "b"}, env)
 	if path != "/py" || len(argv) != 6 || argv[1] != "/s/phantom_launch.py" || strings.Count(argv[2], ";") != 1 ||
@@ -68,8 +69,8 @@ func TestWorldOfARank(t *testing.T) {
 	}
 }
 
-// dpsight warns about a rank that used another rank's device, because its script forgot its own or loaded something
-// onto the wrong one. A rank on its own device gets no warning.
+// dpsight warns about each simulated rank that used memory of another rank's device, for example since its script did
+// not choose a device. A rank that used only its own device gets no warning.
 func TestWorldSaysWhoIsAstray(t *testing.T) {
 	w, err := newWorld(16, "0,3,8,12", 8)
 	if err != nil {

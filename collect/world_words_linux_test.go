@@ -2,7 +2,7 @@ package collect
 
 import "testing"
 
-// One rank is a rank, and several are ranks.
+// ranksWords lists ranks in words, such as "rank 1" or "ranks 0, 1 and 63".
 func TestRanksWords(t *testing.T) {
 	for want, ranks := range map[string][]string{"rank 1": {"1"}, "ranks 0 and 63": {"0", "63"},
 		"ranks 0, 1 and 63": {"0", "1", "63"}} {

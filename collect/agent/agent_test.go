@@ -44,7 +44,8 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// Another version of the package dpsight, installed or beside the script, is never the one that records.
+// A recorded script imports the agent that dpsight unpacks, even if another version of the Python package dpsight is
+// installed or lies beside the script.
 func TestOwnAgentWins(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

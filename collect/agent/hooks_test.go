@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Each hook of the agent that may fail has its own words for what is lost.
+// schemas.FailedHook has a message for each of the agent's hooks that may fail. The message says what the run loses
+// without the hook.
 func TestWhatEachHookLosesIsSaid(t *testing.T) {
 	guarded := regexp.MustCompile(`(?m)@guarded\("([^"]+)"`)
 	unnamed := schemas.FailedHook{Hook: "no such hook"}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The source of line events must report exceptions, generators and coroutines in the order that the agent relies
-// on. It is sys.monitoring from Python 3.12 on, and the phantom GPU's tracer before that. The test tries each
-// Python that it finds, since the tests' own has only one of the two.
+// The source of line events must report exceptions, generators and coroutines in the order that the agent relies on.
+// From Python 3.12 on the source is sys.monitoring, and before that the phantom GPU's tracer. The test tries each
+// Python that it finds, since the interpreter of the other tests has only one of the two sources.
 func TestMonitoring(t *testing.T) {
 	monitored, older := pythons(t)
 	for _, python := range monitored {
@@ -33,8 +33,8 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// leaveOut skips a test that cannot run here. CI must declare this in advance, since a skipped test would go
-// unnoticed.
+// leaveOut skips a test that cannot run on this machine. On CI it fails the test unless DPSIGHT_TEST_NO_MONITORING is
+// set, since nobody would notice a skipped test.
 func leaveOut(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" && os.Getenv("DPSIGHT_TEST_NO_MONITORING") == "" {
@@ -52,7 +52,8 @@ func expectOrder(t *testing.T, python string, variables ...string) {
 	}
 }
 
-// pythons lists those on this machine that have sys.monitoring, and those that the agent runs under without.
+// pythons lists this machine's Python interpreters: those with sys.monitoring, and older ones from 3.10 on, which the
+// agent also supports.
 func pythons(t *testing.T) (monitored, older []string) {
 	t.Helper()
 	home, _ := os.UserHomeDir()

@@ -13,8 +13,7 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// TestPython runs the agent's own tests under the interpreter's torch: marks on the CPU, everything else on the phantom
-// GPU.
+// TestPython runs the agent's Python tests with the torch of DPSIGHT_TEST_PYTHON. Most of them use the phantom GPU.
 func TestPython(t *testing.T) {
 	python := os.Getenv("DPSIGHT_TEST_PYTHON")
 	if python == "" {
@@ -30,7 +29,7 @@ func TestPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vars["DPSIGHT_PLUGIN"] = strings.Join(plugins[:2], string(os.PathListSeparator)) // values, and what that needs
+	vars["DPSIGHT_PLUGIN"] = strings.Join(plugins[:2], string(os.PathListSeparator)) // the two that tests need
 	text, err := json.Marshal(vars)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +52,7 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// TestStore compares the tables that dpsight.open gives with what DuckDB reads from the same files.
+// TestStore compares the tables that Python's dpsight.open returns with what DuckDB reads from the same Parquet files.
 func TestStore(t *testing.T) {
 	testkit.Rest(t)
 	python := os.Getenv("DPSIGHT_TEST_NOTEBOOKS_PYTHON")
@@ -72,7 +71,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestPredict asks the program for predictions, as a user's own Python does.
+// TestPredict runs the Python tests of dpsight.predict, which calls the dpsight program as in a user's own Python.
 func TestPredict(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)
@@ -109,7 +108,8 @@ func TestNotebook(t *testing.T) {
 	}
 }
 
-// TestSources reads the agent's sources: it needs neither torch nor the phantom GPU.
+// TestSources runs the Python tests that need neither torch nor the phantom GPU. Most of them read the agent's
+// sources.
 func TestSources(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

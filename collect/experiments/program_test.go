@@ -21,7 +21,7 @@ func TestArgs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	params["bare"] = true // the collector's own parameters are no options
+	params["bare"] = true // parameters of the collector, such as bare, are no options of the program
 	want := "-m dpsight_experiments --method ghost --clipping flat --noise-multiplier 1 --max-grad-norm 1 --poisson " +
 		"false" +
 		" --model transformer --preset tiny --vocab-size 1000 --hidden-dim 64 --num-layers 2 --num-heads 4 " +
@@ -69,7 +69,8 @@ func unpack(t *testing.T) string {
 
 func TestPythonSide(t *testing.T) {
 	command := exec.Command(testkit.Python(t), "-B", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
-	// The tensors are tiny: threads that wait for each other would take longer than the work.
+	// The tensors are tiny, so several threads would spend more time on waiting for each other than on the
+	// computation.
 	command.Env = append(os.Environ(), "OMP_NUM_THREADS=1",
 		fmt.Sprintf("DPSIGHT_TEST_WITH_REST=%t", testkit.WithRest()))
 	if out, err := command.CombinedOutput(); err != nil {
@@ -79,7 +80,7 @@ func TestPythonSide(t *testing.T) {
 	}
 }
 
-// The unpacked program takes Args and trains, in an interpreter of its own.
+// The unpacked Python program of the built-in experiments accepts the options that Args returns, and trains.
 func TestUnpackedProgramTrains(t *testing.T) {
 	python, folder := testkit.Python(t), unpack(t)
 	out, err := inPython(t, folder, python, nil, trainingArgs(t, "method=ghost")...)
@@ -88,7 +89,8 @@ func TestUnpackedProgramTrains(t *testing.T) {
 	}
 }
 
-// Methods train with every kind of option, one after another: torch is imported once.
+// Each built-in method listed here trains with the given options. One Python process trains them all, so that it
+// imports torch only once.
 func TestMethodsTrain(t *testing.T) {
 	python, folder := testkit.Python(t), unpack(t)
 	given := []string{
@@ -148,7 +150,8 @@ func inPython(t *testing.T, folder, python string, input []byte, args ...string)
 	return string(out), err
 }
 
-// Both sides resolve the same options to the same values, and refuse the same.
+// The Go and the Python code for built-in experiments resolve the same options to the same values, and refuse the same
+// options with the same message.
 func TestBothSidesResolveAlike(t *testing.T) {
 	python, folder := testkit.Python(t), unpack(t)
 	cases := []map[string]string{}

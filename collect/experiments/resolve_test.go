@@ -120,7 +120,8 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// A name for a method with parameters resolves to both.
+// A name such as functorch, which stands for a method with certain parameters, resolves to the method and these
+// parameters.
 func TestMethodsWithParameters(t *testing.T) {
 	for _, c := range []struct{ given, same string }{
 		{"method=functorch", "method=dpsgd grad_sample_mode=functorch"},

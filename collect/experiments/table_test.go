@@ -71,7 +71,7 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-// A rule about an unknown option or value would never apply.
+// Each rule of options.json is about options and values that exist, since any other rule would never apply.
 func TestRulesAreSound(t *testing.T) {
 	for _, r := range table.Rules {
 		kinds, names := 0, []string{}
@@ -113,7 +113,7 @@ func TestRulesAreSound(t *testing.T) {
 	}
 }
 
-// Every method runs with every preset that has sizes for the model.
+// Resolve accepts every method with every preset that has sizes for the model.
 func TestEveryPresetResolves(t *testing.T) {
 	for _, p := range Presets() {
 		for _, model := range table.byName["model"].Choices {

@@ -16,7 +16,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// answer is whether a value fits; empty is another end.
+// answer is the result of a played run. fits is "yes" or "no"; it is empty if the run ended for another reason than
+// memory.
 type answer struct {
 	fits, run string
 	spare     int64
@@ -31,7 +32,8 @@ func (a answer) Verdict() (*bool, string) {
 
 func (a answer) Leaves(bytes int64) bool { return a.fits == "yes" && a.spare >= bytes }
 
-// played simulates runs by manifests, without Python: the values up to most fit.
+// played stands for the runs of a search. It writes their manifests without running Python. Values up to most fit, and
+// 13 fails.
 type played struct {
 	t    *testing.T
 	most int64
@@ -77,7 +79,7 @@ func (p *played) load(r store.Run) (answer, error) {
 	return answer{"yes", r.Manifest.RunID, p.most - int64(value)}, nil
 }
 
-// searching is a search whose runs are played.
+// searching returns a search whose runs p plays.
 func searching(p *played, dir, text string, devices ...string) *Search[answer] {
 	r, err := ParseRange(text)
 	if err != nil {
@@ -95,8 +97,8 @@ func searching(p *played, dir, text string, devices ...string) *Search[answer] {
 	return s
 }
 
-// find goes through all cells, and gives the largest value that fits in each, and how many runs were taken from the
-// store.
+// find searches all cells. It returns the largest value that fits in each cell, and how many runs of the store the
+// search reused.
 func find(t *testing.T, s *Search[answer]) (largest []int64, kept int) {
 	t.Helper()
 	cells, err := s.Cells()
@@ -120,8 +122,9 @@ func find(t *testing.T, s *Search[answer]) (largest []int64, kept int) {
 	return largest, kept
 }
 
-// A second search reuses the first one's runs from the store, although the store and the output are beside the
-// script. Each search has its own id, and a repeated run does not count as a repeat of the first.
+// A second search reuses the first one's runs from the store, although the store and the output are beside the script.
+// Each search has its own id. A run of a second search for the same value does not count as a repeat of the first
+// search's run.
 func TestFindKeepsWhatTheStoreHas(t *testing.T) {
 	dir := t.TempDir()
 	script, out := filepath.Join(dir, "train.py"), filepath.Join(dir, "out")
@@ -223,7 +226,8 @@ func TestFindLeavesAMargin(t *testing.T) {
 	}
 }
 
-// A run that failed for another reason ends the search. A run that was stopped is made again.
+// If a run that the search needs fails for another reason than memory, the search ends. The next search makes that run
+// again.
 func TestFindStops(t *testing.T) {
 	p := &played{t: t, most: 100}
 	s := searching(p, t.TempDir(), "n=1..13")
@@ -238,7 +242,7 @@ func TestFindStops(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if len(p.made) != 3 { // 1 and 13, and 13 again
+	if len(p.made) != 3 { // the first search ran 1 and 13, and the second only 13
 		t.Errorf("%d runs", len(p.made))
 	}
 	for interrupted, want := range map[error]int{ErrInterrupted: 0, ErrInterruptedAfter: 1} {
@@ -252,7 +256,7 @@ func TestFindStops(t *testing.T) {
 	}
 }
 
-// Methods and devices are a grid, methods outside.
+// A search has a cell for each pair of a method and a device. All devices of the first method come first.
 func TestCells(t *testing.T) {
 	s := searching(&played{t: t}, "", "batch_size=2..4", "h200", "t4")
 	s.Given = map[string]string{"method": "vanilla, ghost", "model": "mlp", "preset": "tiny"}
@@ -267,7 +271,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// A method that is an option of another one is listed separately, under its own name.
+// functorch and ew are dpsgd with an option. A search lists each of them in a cell of its own, under its own name.
 func TestCellsOfOneMethodWithOptions(t *testing.T) {
 	s := searching(&played{t: t}, "", "batch_size=2..4")
 	s.Given = map[string]string{"method": "dpsgd,functorch,ew", "preset": "tiny"}
@@ -316,7 +320,8 @@ func TestCellsRefuse(t *testing.T) {
 	}
 }
 
-// If options must divide each other, a cell has only the values that do, whatever the ends of the range are.
+// If one option must divide another, a cell has only the values for which this holds, whatever the ends of the range
+// are.
 func TestCellsOfValuesThatDivide(t *testing.T) {
 	for _, c := range []struct {
 		vary, given, only string
@@ -328,7 +333,7 @@ func TestCellsOfValuesThatDivide(t *testing.T) {
 		{"physical_batch_size=1..2", "batch_size=40002", "[]", false},
 		{"physical_batch_size=1..2", "batch_size=2", "[]", true},
 		{"batch_size=6..20", "physical_batch_size=4", "[8 12 16 20]", false},
-		{"batch_size=4..20:4", "physical_batch_size=4", "[]", false}, // all of the range
+		{"batch_size=4..20:4", "physical_batch_size=4", "[]", false}, // every value in the range divides
 	} {
 		s := searching(&played{t: t}, "", c.vary)
 		name, value, _ := strings.Cut(c.given, "=")
@@ -347,7 +352,7 @@ func TestCellsOfValuesThatDivide(t *testing.T) {
 	}
 }
 
-// The search asks for none but those.
+// A search over a batch size tries only multiples of the given physical batch size.
 func TestFindAmongValuesThatDivide(t *testing.T) {
 	p := &played{t: t, most: 100}
 	s := searching(p, t.TempDir(), "batch_size=10..500")
@@ -362,7 +367,7 @@ func TestFindAmongValuesThatDivide(t *testing.T) {
 	}
 }
 
-// Progress counts over all cells. It never goes back, and ends within the announced total.
+// A search's progress counts the runs of all cells. The count never decreases, and stays below the announced total.
 func TestSearchesSayHowFarTheyAre(t *testing.T) {
 	p := &played{t: t, most: 37}
 	s := searching(p, filepath.Join(t.TempDir(), "runs"), "n=1..100", "h200", "t4")
@@ -384,7 +389,7 @@ func TestSearchesSayHowFarTheyAre(t *testing.T) {
 	}
 }
 
-// A search whose runs are long suggests --steps once, and only where the option could end the runs earlier.
+// A search calls Slow once if its runs are slow, and not if --steps is given already.
 func TestSlowRunsAreToldOnce(t *testing.T) {
 	for _, c := range []struct {
 		took  time.Duration

@@ -28,7 +28,7 @@ func TestParseRange(t *testing.T) {
 	}
 }
 
-// search gives the largest value that was seen to fit, 0 for none, and how many were asked for.
+// search returns the largest value that a search found to fit, or 0 if none does, and how many values it tried.
 func search(t *testing.T, r Range, fits func(int64) bool) (largest int64, probes int) {
 	t.Helper()
 	seen := map[int64]bool{}
@@ -95,9 +95,9 @@ func TestSearchAmongSomeValues(t *testing.T) {
 	}
 }
 
-// A range with a hole: some larger values fit although a smaller one does not. They are found if a probe outside
-// bisection hits them. Whatever value is found, the two values after it do not fit, and the one before it was
-// tried.
+// A range may have a hole: a value does not fit although some larger ones do. The search finds such a larger value
+// only if a probe outside bisection hits it. The two values after the found one do not fit, and the search has tried
+// the value before it.
 func TestSearchBeyondAHole(t *testing.T) {
 	r := Range{"n", 1, 64, 1}
 	for _, c := range []struct {
@@ -106,8 +106,8 @@ func TestSearchBeyondAHole(t *testing.T) {
 		want int64
 	}{
 		{"the probe further beyond", func(v int64) bool { return v <= 10 || v >= 12 && v <= 13 }, 13},
-		// Cached segments that two values fill badly: 32 is the value at which bisection ends, and 33 does not fit
-		// the order.
+		// The value 32 alone does not fit, as if it filled cached segments badly. Bisection ends at 32, so only a
+		// further probe finds that 33 fits.
 		{"the value after the lowest that does not fit", func(v int64) bool { return v <= 31 || v == 33 }, 33},
 		{"and from there on", func(v int64) bool { return v <= 31 || v >= 33 && v <= 38 }, 38},
 	} {
@@ -145,8 +145,8 @@ func TestSearchLooksBelow(t *testing.T) {
 	}
 }
 
-// A value without an answer ends the search only where bisection needs that value. Elsewhere it does not change the
-// answer. The search asks for it once in any case.
+// If a run gives no answer for a value, the search ends only where bisection needs that value. Elsewhere the search's
+// result does not change. The search tries each value at most once.
 func TestSearchWithoutAnAnswer(t *testing.T) {
 	r := &Values{Range: Range{"n", 1, 64, 1}}
 	run := func(limit, broken int64) (answer int64, asked []int64, err error) {
@@ -164,7 +164,7 @@ func TestSearchWithoutAnAnswer(t *testing.T) {
 	}
 	for _, c := range []struct {
 		limit  int64
-		checks []int64 // the others are needed
+		checks []int64 // values tried outside bisection
 	}{{64, []int64{63, 32}}, {20, []int64{19}}, {37, []int64{39}}} {
 		_, all, err := run(c.limit, 0)
 		if err != nil {

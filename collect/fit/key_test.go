@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The key contains what decides the answer, and no secret.
+// The key of a search's run changes with everything that decides whether the value fits. A secret in the command does
+// not change the key.
 func TestKey(t *testing.T) {
 	base := Probe{Params: map[string]any{"batch_size": int64(4)}, Command: []string{"python", "train.py", "--token",
 		"hf_abcdefghijklmnop"}, Profile: "h100", Version: "1",
@@ -54,7 +55,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// The settings of the machine, the world of the ranks and the memory, are part of the key through the parameters.
+// The key of a search's run changes with the device memory and with the simulated world: its size, its ranks and the
+// GPUs of a node.
 func TestKeyOfWhatTheMachineWasTold(t *testing.T) {
 	keys := map[string]string{}
 	for what, c := range map[string]struct {
@@ -88,7 +90,7 @@ func TestKeyOfWhatTheMachineWasTold(t *testing.T) {
 	}
 }
 
-// folder has files that were all written at one time.
+// folder is a temporary folder whose files get modification times relative to at.
 type folder struct {
 	t   *testing.T
 	dir string
@@ -103,7 +105,7 @@ func newFolder(t *testing.T) *folder {
 	return &folder{t, dir, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
-// put writes an empty file with a time so many hours after the folder's.
+// put writes an empty file whose modification time is the given number of hours after the folder's time.
 func (f *folder) put(name string, hours int) {
 	f.t.Helper()
 	f.write(name, "", hours)
@@ -130,7 +132,8 @@ func (f *folder) changed(hours int, got Change) {
 	}
 }
 
-// Imports of a script count as much as the script. Files that a run writes do not.
+// Changed returns when a script last changed. Files that the script may import or read as settings count as the script
+// does. Data, caches and the folders of runs do not count.
 func TestChanged(t *testing.T) {
 	f := newFolder(t)
 	f.put("train.py", 0)
@@ -154,8 +157,8 @@ func TestChanged(t *testing.T) {
 		"--config=../elsewhere/conf.yaml"}))
 }
 
-// The key covers what a script can import: the files beside the script's folder, and the folder in which the
-// command runs. Environments and hidden folders do not count.
+// Changed also looks at the files beside the script's folder and in the folder in which the command runs, since a
+// script can import them. Python environments and hidden folders do not count.
 func TestChangedBesideTheScriptsFolder(t *testing.T) {
 	f := newFolder(t)
 	command := []string{"python", "scripts/train.py"}
@@ -168,7 +171,7 @@ func TestChangedBesideTheScriptsFolder(t *testing.T) {
 	f.changed(0, Changed(f.dir, command))
 	f.put("model/net.py", 1)
 	f.changed(1, Changed(f.dir, command))
-	f.put(".hidden/train.py", 2) // the script's own folder counts, whatever its name
+	f.put(".hidden/train.py", 2) // the folder that has the script counts even if it is hidden
 	f.changed(9, Changed(f.dir, []string{"python", ".hidden/train.py"}))
 	other := newFolder(t)
 	f.changed(0, Changed(other.dir, []string{"python", filepath.Join(f.dir, "scripts", "train.py")}))
@@ -176,7 +179,7 @@ func TestChangedBesideTheScriptsFolder(t *testing.T) {
 	f.changed(3, Changed(other.dir, []string{"python", filepath.Join(f.dir, "scripts", "train.py")}))
 }
 
-// A command whose script cannot be seen depends on its whole folder.
+// If Changed cannot tell which script a command runs, it looks at the whole folder in which the command runs.
 func TestChangedWithoutAScript(t *testing.T) {
 	f := newFolder(t)
 	f.put("pkg/train.py", 1)
@@ -189,7 +192,8 @@ func TestChangedWithoutAScript(t *testing.T) {
 	f.changed(3, Changed(f.dir, []string{"python", "-m", "pkg.train"}))
 }
 
-// dpsight's own output is newer than the runs that it shows.
+// Changed leaves out dpsight's stores and output folders. Their files are newer than the runs, so no run could be
+// reused.
 func TestChangedLeavesOutWhatDpsightWrites(t *testing.T) {
 	f := newFolder(t)
 	f.put("train.py", 0)
@@ -201,7 +205,7 @@ func TestChangedLeavesOutWhatDpsightWrites(t *testing.T) {
 	f.changed(0, Changed(f.dir, command, filepath.Join(f.dir, "runs"), filepath.Join(f.dir, "out"),
 		filepath.Join(f.dir, "fit.json")))
 	f.changed(9, Changed(f.dir, command, filepath.Join(f.dir, "runs"), filepath.Join(f.dir, "out")))
-	f.put("train.py", 10) // a store that is the script's own folder hides nothing of it
+	f.put("train.py", 10) // if the store is the script's own folder, the script still counts
 	f.changed(10, Changed(f.dir, command, f.dir))
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(f.dir, link); err != nil {
@@ -215,7 +219,8 @@ func TestChangedLeavesOutWhatDpsightWrites(t *testing.T) {
 		filepath.Join(f.dir, "fit.json")))
 }
 
-// A report and documents in the working folder are not part of the script. Other files beside them may be.
+// Changed leaves out the files of a report and dpsight's documents in the working folder. Other files beside these may
+// belong to the script, so they count.
 func TestChangedLeavesOutReportsAndDocuments(t *testing.T) {
 	f := newFolder(t)
 	command := []string{"python", "train.py"}
@@ -225,14 +230,14 @@ func TestChangedLeavesOutReportsAndDocuments(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(f.dir, "out", schemas.ReportFiles), []byte("results.json\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.changed(9, Changed(f.dir, command)) // base.json says nothing of dpsight
+	f.changed(9, Changed(f.dir, command)) // base.json does not yet have a schema of dpsight
 	f.write("base.json", "{\n  \"schema\": \"dpsight.baseline/2\"\n}", 9)
 	f.changed(0, Changed(f.dir, command))
 	f.put("out/settings.yaml", 3)
 	f.changed(3, Changed(f.dir, command))
 }
 
-// If there are too many files to look at, no earlier run can be relied on.
+// If there are too many files, Changed cannot say when the script last changed, so the search reuses no earlier run.
 func TestChangedAmongTooManyFiles(t *testing.T) {
 	f := newFolder(t)
 	f.put("zz/train.py", 0)
@@ -248,7 +253,7 @@ func TestChangedAmongTooManyFiles(t *testing.T) {
 	}
 }
 
-// A search names its runs after --name, from which secrets are taken before a folder's name is made of it.
+// A search names its runs after --name. It removes secrets from the name before it makes the name of a folder from it.
 func TestPlantedInName(t *testing.T) {
 	s := Search[answer]{Range: Range{Name: "n"}, Template: collect.Experiment{Name: "of-hush@hush!77",
 		Command: []string{"python", "train.py", "--token", "hush@hush!77", "{n}"}}}

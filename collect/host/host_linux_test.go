@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A process may choose its name, brackets and blanks included.
+// Read must also parse /proc for a process whose name has brackets and blanks.
 func TestReadOddName(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -24,7 +24,7 @@ func TestReadOddName(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(name, "100")
-	cmd.Args[0] = "sleep" // of a multi-call binary
+	cmd.Args[0] = "sleep" // a multi-call binary needs this name to act as sleep
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

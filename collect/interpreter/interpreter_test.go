@@ -22,7 +22,8 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// A real interpreter, with packages that are only folders: nothing is imported.
+// Ask finds the versions of torch and Opacus without importing them. The test gives a real interpreter packages that
+// fail if they are imported.
 func TestAsk(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// attachedEnviron is the environment of a process on the phantom GPU that dpsight does not start, and that finds the
-// package, and no program.
+// attachedEnviron returns the environment of a process on the phantom GPU that dpsight does not start. The process can
+// import the Python package dpsight, but finds no dpsight program.
 func attachedEnviron(t *testing.T, python string, more ...string) []string {
 	t.Helper()
 	machine, err := collect.OpenMachine("phantom")
@@ -41,7 +41,8 @@ func attachedEnviron(t *testing.T, python string, more ...string) []string {
 	return append(env, more...)
 }
 
-// attachedRun has the tables made of a run that an attached process wrote, as the command does.
+// attachedRun ingests a run that an attached process wrote, as dpsight ingest does, and checks that conservation is
+// exact.
 func attachedRun(t *testing.T, dir string) (*schemas.Manifest, *schemas.IngestReport) {
 	t.Helper()
 	outcomes, err := ingest.Import(dir, filepath.Dir(dir), ingest.Options{Version: "test", Prepare: collect.Recover})
@@ -62,7 +63,8 @@ func attachedRun(t *testing.T, dir string) (*schemas.Manifest, *schemas.IngestRe
 	return m, r
 }
 
-// expectPlanted checks a run's failed request for a tebibyte, which its script planted at a line with a comment.
+// expectPlanted checks that a run ended with a failed request for a tebibyte, and that the tables give it the script's
+// line with the comment PLANTED.
 func expectPlanted(t *testing.T, dir, script string) {
 	t.Helper()
 	m, r := attachedRun(t, dir)
@@ -87,7 +89,7 @@ func expectPlanted(t *testing.T, dir, script string) {
 	}
 }
 
-// expectHolder fails unless a block of that many bytes has a holder of this name.
+// expectHolder fails the test unless the run has a block of this size with a holder whose path contains name.
 func expectHolder(t *testing.T, dir string, bytes int64, name string) {
 	t.Helper()
 	allocations, err := schemas.Allocations.Read(dir)
@@ -112,7 +114,7 @@ func expectHolder(t *testing.T, dir string, bytes int64, name string) {
 	}
 }
 
-// A training is attached to, runs out of memory, and is detached from.
+// A script attaches dpsight in the middle of a training, runs out of memory, and detaches dpsight.
 func TestAttachAmidTraining(t *testing.T) {
 	cycles := 10
 	if testkit.WithRest() {
@@ -121,13 +123,14 @@ func TestAttachAmidTraining(t *testing.T) {
 	attachAmidTraining(t, schemas.Predicted, cycles)
 }
 
-// On a GPU some steps are bare.
+// The test repeats TestAttachAmidTraining as on a real GPU, where some steps are bare.
 func TestAttachAsOnAGPU(t *testing.T) {
 	testkit.Rest(t)
 	attachAmidTraining(t, schemas.Measured, 10)
 }
 
-// attachAmidTraining runs a script that attaches to itself, and then repeats that cycles times.
+// attachAmidTraining runs a script that attaches dpsight to its own process and detaches it, and then does so cycles
+// times more.
 func attachAmidTraining(t *testing.T, source string, cycles int) {
 	python, store, temporary := testkit.Python(t), t.TempDir(), t.TempDir()
 	cmd := exec.Command(python, script(t, "attach.py"), store, strconv.Itoa(cycles), source)
@@ -153,7 +156,8 @@ func attachAmidTraining(t *testing.T, source string, cycles int) {
 	if len(said.Left)+len(said.LeftByCycles)+len(said.Names)+len(said.Files) > 0 {
 		t.Errorf("attaching left %v, %v: names %v, files %v", said.Left, said.LeftByCycles, said.Names, said.Files)
 	}
-	// A cycle of objects a time would be thousands, a journal that stays mapped a mebibyte a time.
+	// If each time left a reference cycle, the process would grow by thousands of objects. If each time left a journal
+	// mapped, it would grow by a mebibyte each.
 	if said.Grown.Objects > int64(cycles) || said.Grown.RSS > 4<<20 {
 		t.Errorf("%d times grew the process by %d objects and %d bytes", cycles, said.Grown.Objects, said.Grown.RSS)
 	}
@@ -195,7 +199,8 @@ func attachAmidTraining(t *testing.T, source string, cycles int) {
 	}
 }
 
-// A server that does not use dpsight itself is recorded if the package is installed and DPSIGHT_ATTACH is set.
+// If the Python package dpsight is installed and DPSIGHT_ATTACH is set, dpsight records a server whose code does not
+// use dpsight.
 func TestAttachServer(t *testing.T) {
 	python, folder, site := testkit.Python(t), t.TempDir(), t.TempDir()
 	source, err := os.ReadFile("../../scripts/wheels.py")
@@ -225,7 +230,8 @@ func TestAttachServer(t *testing.T) {
 	expectHolder(t, runs[0], 4096*512*4, "global answers")
 }
 
-// Each worker of torchrun has runs of its own, and torchrun hears of the error as ever.
+// If a worker under torchrun attaches dpsight and runs out of memory, it writes a run of its own, and torchrun reports
+// the error as without dpsight.
 func TestAttachWorkers(t *testing.T) {
 	testkit.Rest(t)
 	python, store := testkit.Python(t), t.TempDir()
@@ -245,7 +251,8 @@ func TestAttachWorkers(t *testing.T) {
 	expectHolder(t, run, 1024*512*4, "history")
 }
 
-// beside returns the packages of another interpreter of the same version, which an environment variable names.
+// beside returns the interpreter that an environment variable names, and the folder of its packages. It skips the test
+// if the variable is unset.
 func beside(t *testing.T, variable, requirements string) (python, packages string) {
 	t.Helper()
 	python = os.Getenv(variable)
@@ -259,13 +266,14 @@ func beside(t *testing.T, variable, requirements string) (python, packages strin
 	return python, strings.TrimSpace(string(out))
 }
 
-// In a notebook the error appears in its cell, later cells run, and the run knows the cell's line.
+// If a notebook's cell runs out of memory, the error appears in that cell, later cells run, and the run's tables have
+// the cell's line.
 func TestAttachNotebook(t *testing.T) {
 	testkit.Rest(t)
 	python, store := testkit.Python(t), t.TempDir()
 	notebooks, _ := beside(t, "DPSIGHT_TEST_NOTEBOOKS_PYTHON", "requirements/notebooks.txt")
 	variables := map[string]string{}
-	var own []string // of the process that executes it: without a phantom GPU
+	var own []string // environment of the process that executes the notebook, without a phantom GPU
 	for _, v := range attachedEnviron(t, python) {
 		name, value, _ := strings.Cut(v, "=")
 		if strings.HasPrefix(name, "PHANTOM_") || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "T") {
@@ -303,7 +311,8 @@ func TestAttachNotebook(t *testing.T) {
 	expectHolder(t, run, 1024*512*4, "global answers[2]")
 }
 
-// Ray hands the error of an actor to its caller, and the actor continues.
+// If an actor of Ray runs out of memory, Ray hands the error to the caller and the actor continues, as without
+// dpsight.
 func TestAttachActor(t *testing.T) {
 	if os.Getenv("DPSIGHT_TEST_LONG") == "" {
 		t.Skip("DPSIGHT_TEST_LONG is unset: Ray takes minutes to begin on a busy machine")
@@ -329,7 +338,7 @@ func TestAttachActor(t *testing.T) {
 	expectHolder(t, run, 1024*512*4, "kept[2]")
 }
 
-// onlyRun is the run of a store that has one.
+// onlyRun returns the folder of a store's run, and fails the test unless the store has exactly one.
 func onlyRun(t *testing.T, store string) string {
 	t.Helper()
 	runs, err := filepath.Glob(filepath.Join(store, "*"))
@@ -339,8 +348,8 @@ func onlyRun(t *testing.T, store string) string {
 	return runs[0]
 }
 
-// A full journal is replaced by a new one, between steps or where models are called. The recording is exact from
-// there on.
+// If an attached process has filled its journal, the agent begins a new journal between steps or where a model is
+// called. From there on the recording is exact.
 func TestAttachKeepsItsBounds(t *testing.T) {
 	testkit.Rest(t)
 	for _, mode := range []string{"train", "infer"} {

@@ -8,8 +8,8 @@ import (
 )
 
 // The hooks that instrumented steps set on parameters are removed at a step's end, and torch's engine is told to
-// forget them. This must not happen while another thread's engine may be about to call them: without that care,
-// every other run of twenty seconds crashed.
+// forget them. The agent must not remove a hook while torch's engine on another thread may be about to call the hook.
+// When the agent did not take care of this, half of the runs of twenty seconds crashed.
 func TestStepsEndBesideOthersBackward(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

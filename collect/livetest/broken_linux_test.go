@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// If one of the agent's hooks fails, only that hook is removed. The script ends well, the allocator's events are
-// exact, and the verdict names the hook wherever the run is shown.
+// If one of the agent's hooks fails, the agent removes only that hook. The script ends well, and the allocator's
+// events are exact. The ingest report, the list of runs and the findings name the failed hook.
 func TestAHookThatFailsIsNamed(t *testing.T) {
 	python := testkit.Python(t)
 	for hook, want := range map[string]string{
@@ -41,7 +41,7 @@ func TestAHookThatFailsIsNamed(t *testing.T) {
 			if failed := r.report.Ranks[0].FailedHooks; len(failed) != 1 || failed[0].Words() != want {
 				t.Errorf("failed hooks %+v", failed)
 			}
-			if !strings.Contains(strings.Join(r.report.Warnings, "\n"), want) { // a breakdown repeats them
+			if !strings.Contains(strings.Join(r.report.Warnings, "\n"), want) { // a breakdown repeats these
 				t.Errorf("ingest warns of %q", r.report.Warnings)
 			}
 			run, err := store.OpenRun(r.dir)
@@ -62,8 +62,8 @@ func TestAHookThatFailsIsNamed(t *testing.T) {
 	}
 }
 
-// The recording of a run fails if the script used the device and dpsight recorded nothing, or stopped recording. It
-// fails even if the script ended well: its figures would not cover the whole run.
+// The recording of a run fails if the script used the device and dpsight recorded nothing, or stopped recording. The
+// recording fails even if the script ended well, since the figures would not cover the whole run.
 func TestNothingRecordedIsAnError(t *testing.T) {
 	python := testkit.Python(t)
 	for name, c := range map[string]struct {

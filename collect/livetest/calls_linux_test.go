@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// engineSays lists the calls by which the engine's thread announces itself once in a backward, while events are
-// recorded: the events carry its marks.
+// engineSays lists the agent's functions that a thread of torch's autograd engine calls once in a backward while the
+// agent records events. With these calls the thread writes a mark.
 var engineSays = []string{"hooks/backward.py:_mark_engine", "hooks/backward.py:_once", "hooks/backward.py:first",
 	"hooks/backward.py:_arrives", "recorder/core.py:guard", "recorder/spans.py:arrives",
 	"recorder/timing.py:engine_arrives", "recorder/core.py:mark"}
@@ -20,26 +20,27 @@ var engineSays = []string{"hooks/backward.py:_mark_engine", "hooks/backward.py:_
 var remembering = []string{"taggers/step_io.py", "taggers/models.py", "tags.py", "nodes.py", "tensors.py",
 	"torch_compat.py"}
 
-// A bare step of a recorded run makes the same calls as a step of a bare run, since published times come from both.
-// In addition it remembers the model's inputs, so that the batch has a name if a request fails. That takes some
-// twenty calls, however many modules and parameters there are. While events are recorded, the engine's thread adds
-// one mark. The engine does not call the hooks that instrumented steps set on parameters: it would take the
-// interpreter's lock for nothing.
+// A bare step of a recorded run calls the same functions of the agent as a step of a bare run, since published times
+// come from both. In addition, a bare step of a recorded run remembers the model's inputs, so that the batch has a
+// name if a request fails. That takes some twenty calls, however many modules and parameters the model has. While the
+// agent records events, the engine's thread also adds one mark. In bare steps the engine does not call the hooks that
+// instrumented steps set on parameters, since each call would take Python's interpreter lock.
 func TestABareStepIsBareWhereStepsAreRecorded(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)
 	takeSlot(t)
 	calls := func(bare bool) map[string]int {
-		// On a phantom GPU lines are followed in bare steps too, on a GPU they are not.
+		// NoLines, since on a phantom GPU the agent also follows lines in bare steps, unlike on a real GPU.
 		r := recordAs(t, environment(), func(e *collect.Experiment) { e.Bare, e.NoLines = bare, true }, python,
 			script(t, "calls.py"))
 		for i, line := range linesOf(t, r.stdout, "HOOKS ") {
-			// whether the step is instrumented, hooked parameters, all of them, calls of the script's own hook so far
+			// hooks is: whether the step is instrumented, the number of parameters with hooks, the number of
+			// parameters, and how often the script's own hook was called so far.
 			var hooks []any
 			if err := json.Unmarshal([]byte(line), &hooks); err != nil {
 				t.Fatal(err)
 			}
-			want := 1.0 // the script's own
+			want := 1.0 // the parameter that has the script's own hook
 			if hooks[0] == true {
 				want = hooks[2].(float64)
 			}
@@ -49,7 +50,7 @@ func TestABareStepIsBareWhereStepsAreRecorded(t *testing.T) {
 			}
 		}
 		lines := linesOf(t, r.stdout, "CALLS ")
-		lines = lines[len(lines)-2:] // the first ones meet the model
+		lines = lines[len(lines)-2:] // in the first steps the agent sees the model for the first time
 		if lines[0] != lines[1] {
 			t.Errorf("bare %t: two bare steps differ:\n%s\n%s", bare, lines[0], lines[1])
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// expectConserved checks a run's tables against themselves. Every verdict with events is exact. Every block has an
-// owner at every moment of its life, so the categories sum to what is allocated. The sum equals torch's own count
-// at every drain, and its maximum is the peak.
+// expectConserved checks that a run's tables agree with each other. The verdict of every device with events is exact.
+// Every block has an owner at every moment of its life, so the categories sum to allocated. The blocks' sum equals
+// torch's own count at every drain, and the sum's maximum is the peak.
 func expectConserved(t *testing.T, dir string, report *schemas.IngestReport) {
 	t.Helper()
 	allocations, err := schemas.Allocations.Read(dir)
@@ -69,7 +69,7 @@ func expectConserved(t *testing.T, dir string, report *schemas.IngestReport) {
 	}
 }
 
-// expectOwned checks that the owners of each block cover its life without a gap, and do not outlive it.
+// expectOwned checks that the owners of each block cover the block's life without a gap.
 func expectOwned(t *testing.T, v schemas.DeviceVerdict, allocations []schemas.Allocation,
 	owners map[int64][]schemas.Owner) {
 	t.Helper()
@@ -114,7 +114,7 @@ func allocatedAt(allocations []schemas.Allocation, seq int64) (sum int64) {
 	return sum
 }
 
-// highest is the most that the blocks ever sum to, and the first event after which they do.
+// highest returns the highest sum of the blocks' bytes, and the first event after which the blocks sum to it.
 func highest(allocations []schemas.Allocation, events int64) (peak, seq int64) {
 	change := make([]int64, events+2)
 	for i := range allocations {

@@ -8,15 +8,16 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// An update that only creates the optimizer's state is no step. torch makes such an update before it loads a state,
-// and a script may make one with zero gradients before it trains. If a script computes all its gradients without a
-// backward, each update is a step. Either way the state counts as optimizer state.
+// An update that only creates the optimizer's state does not count as a step. torch makes such an update before it
+// loads a state, and a script may make such an update with zero gradients before it trains. If a script computes all
+// its gradients without a backward, each update is a step. In all these scripts the optimizer's state counts as
+// optimizer state.
 func TestUpdatesThatMakeState(t *testing.T) {
 	python := testkit.Python(t)
 	for _, c := range []struct {
 		kind  string
 		steps int64
-		state int64 // of two weights, without what is rounded up
+		state int64 // bytes of the optimizer's state of two weights, without rounding
 	}{{"plain", 10, 2 * 2 * 64 * 64 * 4}, {"fsdp", 10, 2 * 2 * 64 * 64 * 4},
 		{"named", 10, 2 * 2 * 64 * 64 * 4}, {"zeros", 10, 2 * 2 * 64 * 64 * 4},
 		{"both", 10, 2 * 2 * 64 * 64 * 4}, {"by_hand", 10, 2 * 2 * 64 * 64 * 4}, {"evolution", 10, 0}} {
@@ -57,8 +58,8 @@ func TestUpdatesThatMakeState(t *testing.T) {
 	}
 }
 
-// Steps are counted the same during a run and afterwards. Modules on the host make no evaluation. Nothing counts as
-// compiled if torch.compile was only mentioned.
+// dpsight counts as many steps during a run as ingest does afterwards. Modules on the host do not count as an
+// evaluation. A prediction does not count as compiled if the script only mentions torch.compile.
 func TestWhatIsEasilyCountedWrong(t *testing.T) {
 	python := testkit.Python(t)
 	for _, kind := range []string{"gan", "host", "named"} {

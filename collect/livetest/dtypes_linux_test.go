@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every block that a script can name has the dtype that the script says, in instrumented steps and in bare ones.
+// In the tables, the block of every tensor that the script printed has the dtype that the script printed, in
+// instrumented and in bare steps.
 func TestDTypes(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A keyword argument of a model is an input, too.
+// A tensor that the script gives to a model as a keyword argument counts as an input, too.
 func TestKeywordInputs(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)
@@ -39,7 +39,7 @@ func TestKeywordInputs(t *testing.T) {
 		if err := json.Unmarshal([]byte(lines[p.Step]), &given); err != nil {
 			t.Fatal(err)
 		}
-		blocks := countedAt(t, r.dir, p.BeginSeq) // autograd, which held some of them too, has let go
+		blocks := countedAt(t, r.dir, p.BeginSeq) // at this event autograd no longer holds the inputs
 		for name, s := range given {
 			where := fmt.Sprintf("step %d: %s", p.Step, name)
 			expectFound(t, where, blocks, s, finding{schemas.Inputs, schemas.Tagged, ""}, steps[p.Step].Instrumented)

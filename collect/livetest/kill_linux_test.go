@@ -23,7 +23,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// recovered counts over all kills of a test, so that a test in which there was nothing to recover does not pass.
+// recovered counts, over all kills of a test, what the kills left. So a test fails if its kills left too little to
+// recover.
 type recovered struct{ kills, journals, events, torn atomic.Int64 }
 
 func (r *recovered) expectSome(t *testing.T) {
@@ -43,7 +44,7 @@ func seed() uint64 {
 	return 20261121
 }
 
-// kills is how many times each kill test kills, the rest's cases among them or not.
+// kills returns how many times each of the kill tests kills. rest includes the cases that `make test` leaves out.
 func kills(rest bool) int {
 	switch {
 	case long():
@@ -54,7 +55,8 @@ func kills(rest bool) int {
 	return 3
 }
 
-// scene is one kill: its target, its moment, and the script's environment.
+// scene returns what the i-th kill of a test needs: its moment, and the number of steps and the arguments of the
+// script.
 func scene(i int, salt uint64) (m moment, steps int, with []string) {
 	r := rand.New(rand.NewPCG(seed(), salt<<32|uint64(i)))
 	m = momentOf(r, i)
@@ -78,12 +80,12 @@ func name(i int, m moment) string {
 	return fmt.Sprintf("%d %s after %s", i, m.stage, m.delay.Round(time.Millisecond))
 }
 
-// SIGKILL of the experiment at any moment: everything that it had written is there, and no other process of the run
-// survives.
+// If SIGKILL ends the experiment at any moment, everything that it had written is kept, and no other process of the
+// run survives.
 func TestKilledExperiment(t *testing.T) {
 	python := testkit.Python(t)
 	var total recovered
-	t.Cleanup(func() { total.expectSome(t) }) // when all have run
+	t.Cleanup(func() { total.expectSome(t) }) // after all kills
 	for i := range kills(testkit.WithRest()) {
 		m, steps, with := scene(i, 1)
 		t.Run(name(i, m), func(t *testing.T) {
@@ -102,7 +104,7 @@ func TestKilledExperiment(t *testing.T) {
 			switch {
 			case manifest.Status == schemas.StatusKilled && manifest.Signal != nil && *manifest.Signal == "SIGKILL":
 			case manifest.Status == schemas.StatusOK && m.stage == "exit" && *manifest.ExitCode == 0:
-				// It had ended before it could be killed.
+				// The experiment had ended before the kill.
 			default:
 				t.Errorf("status %s (%s)", manifest.Status, manifest.Reason)
 			}
@@ -111,7 +113,8 @@ func TestKilledExperiment(t *testing.T) {
 	}
 }
 
-// SIGKILL of the collector at any moment: the supervisor ends the run, and ingest makes tables of what there is.
+// If SIGKILL ends the collector at any moment, the supervisor ends the run, and ingest makes tables of what was
+// recorded.
 func TestKilledCollector(t *testing.T) {
 	python := testkit.Python(t)
 	var total recovered
@@ -135,11 +138,11 @@ func TestKilledCollector(t *testing.T) {
 			s.collector.Wait()
 			before := readHeld(t, held)
 			if s.dir() == "" {
-				return // it had not made the run's folder yet
+				return // the collector had not made the run's folder yet
 			}
 			testkit.Eventually(t, "the end of the run", func() bool { return !collect.Running(s.dir()) })
 			if !s.hasManifest() {
-				// The run had not begun. Files that were being written lie there, and nothing reads them.
+				// The run had not begun. Its folder may only have files that were half written, which nothing reads.
 				whole := files(t, s.dir(), func(name string) bool { return !strings.HasSuffix(name, schemas.PartialSuffix) })
 				if len(whole) > 0 {
 					t.Errorf("a run without a manifest holds %q", whole)
@@ -151,7 +154,7 @@ func TestKilledCollector(t *testing.T) {
 			case manifest.Status == schemas.StatusPartial && manifest.End == nil:
 			case manifest.Status == schemas.StatusOK && manifest.End != nil && (finished || m.stage == "exit" ||
 				m.stage == "end"):
-				// The collector was done with the run, and killed while it was ingested or afterwards.
+				// The collector had finished the run. The kill came during ingest or later.
 			default:
 				t.Errorf("status %s (%s), end %v", manifest.Status, manifest.Reason, manifest.End)
 			}
@@ -187,8 +190,8 @@ func (s *subject) expectCollectorEnds(t *testing.T) {
 	}
 }
 
-// expectRecovered ingests the run, and compares what ingest kept with the journals as they were right after the
-// kill.
+// expectRecovered ingests the killed run, and checks that the result has everything that the journals had right after
+// the kill.
 func (s *subject) expectRecovered(t *testing.T, before copies, total *recovered) {
 	t.Helper()
 	dir := s.dir()
@@ -231,8 +234,8 @@ func (s *subject) expectRecovered(t *testing.T, before copies, total *recovered)
 	expectNoPartial(t, dir)
 }
 
-// expectSealed checks that each journal's whole frames and marks are in a sealed one, byte for byte and in order, and
-// each in only one.
+// expectSealed checks that the whole frames and the marks of each journal before sealing are in a sealed journal, byte
+// for byte and in order. It also checks that the one recorded process has at most one sealed journal.
 func (s *subject) expectSealed(t *testing.T, before copies) {
 	t.Helper()
 	folder := filepath.Join(s.dir(), spool.Dir)
@@ -249,7 +252,7 @@ func (s *subject) expectSealed(t *testing.T, before copies) {
 	for _, c := range before {
 		header, marks, err := spool.ScanMarks(c.marks)
 		if err != nil {
-			continue // it was just being made: nothing was recorded
+			continue // the agent was just creating this journal, so it has no records
 		}
 		frames := wholeFrames(t, c.frames)
 		found := false
@@ -281,7 +284,7 @@ func (s *subject) expectSealed(t *testing.T, before copies) {
 	}
 }
 
-// wholeFrames is the part of a frames file up to the end of its last whole frame.
+// wholeFrames returns a frames file's bytes up to the end of its last whole frame.
 func wholeFrames(t *testing.T, b []byte) []byte {
 	t.Helper()
 	_, err := spool.ScanFrames(b)
@@ -295,7 +298,7 @@ func wholeFrames(t *testing.T, b []byte) []byte {
 	return b
 }
 
-// digests names every table of a run, and ingest's report, with a hash of its bytes.
+// digests returns the name of every table of a run and of the ingest report, each with a hash of the file's bytes.
 func digests(t *testing.T, dir string) []string {
 	t.Helper()
 	var out []string

@@ -15,14 +15,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// facts are what one process of a case says of itself.
+// facts are what a process of a tested script prints about itself.
 type facts struct {
 	PID   int64 `json:"pid"`
 	Steps int64 `json:"steps"`
-	Peak  int64 `json:"peak"` // torch's own, across resets
+	Peak  int64 `json:"peak"` // the highest of torch's counter, also over resets
 }
 
-// kind is a kind of script: how it is called, how it ends without dpsight, and what may differ from the plain case.
+// kind is a kind of script: how the test calls it, how it ends without dpsight, and how it differs from a plain
+// script.
 type kind struct {
 	name     string
 	args     []string // script of testdata and its arguments
@@ -32,11 +33,11 @@ type kind struct {
 	status   string // "" = ok
 	// silent processes record nothing on a device
 	silent bool
-	// journals that the run has; 0 = one
+	// journals is how many journals the run has; 0 = one
 	journals int
-	// reads is true if the script's course depends on a loss, which nothing computes
+	// reads is true if the script's course depends on a loss, which the phantom GPU does not compute
 	reads bool
-	// rest are kinds that make test leaves out: others take the same paths
+	// rest is true if make test leaves the kind out, since other kinds take the same paths
 	rest bool
 }
 
@@ -102,7 +103,7 @@ func (k *kind) command(t *testing.T, python string) []string {
 	return append(command, k.args[1:]...)
 }
 
-// Scripts of every kind must run as they do without dpsight, and be recorded exactly.
+// Scripts of every kind must run as they do without dpsight, and conservation of their runs must be exact.
 func TestKindsOfScript(t *testing.T) {
 	python := testkit.Python(t)
 	for _, k := range kinds {
@@ -177,7 +178,8 @@ func complaints(stderr string) []string {
 	return out
 }
 
-// expectFacts compares the tables with what each process printed: one process row, its steps, its peak.
+// expectFacts checks that the tables have a row for each process of the script, and that its steps and its peak are
+// those that the process printed.
 func expectFacts(t *testing.T, k *kind, r *recorded, said []facts) {
 	t.Helper()
 	processes, err := schemas.Processes.Read(r.dir)
@@ -203,7 +205,7 @@ func expectFacts(t *testing.T, k *kind, r *recorded, said []facts) {
 			continue
 		}
 		f := said[i]
-		said = slices.Delete(slices.Clone(said), i, i+1) // exec keeps the number
+		said = slices.Delete(slices.Clone(said), i, i+1) // after exec, two processes have the same PID
 		count := map[int32]int64{}
 		for _, s := range steps {
 			if s.Rank == p.Rank {
@@ -241,8 +243,8 @@ func value(n *int64) any {
 	return *n
 }
 
-// followed runs a script with the phantom device's values followed, as predictions have it, and nothing else of
-// dpsight.
+// followed is a Python program that runs a script with phantom_values, which predictions use to follow the values of
+// the phantom GPU. It uses nothing else of dpsight.
 const followed = `import runpy, sys
 sys.path.insert(0, sys.argv.pop(1))
 import torch, phantom_values
@@ -251,15 +253,15 @@ sys.argv.pop(0)
 sys.path[0] = sys.argv[0].rpartition("/")[0]
 runpy.run_path(sys.argv[0], run_name="__main__")`
 
-// expectSameWithout runs the script on the phantom GPU without dpsight: it ends the same way, in as many steps and at
-// the same peak.
+// expectSameWithout runs the script on the phantom GPU without dpsight, and checks that the exit code, the number of
+// steps and the peak are the same as with dpsight.
 func (k *kind) expectSameWithout(t *testing.T, python string, said []facts) {
 	t.Helper()
 	library, err := phantom.Build(t.Context(), phantom.Options{Python: python})
 	if err != nil {
 		t.Fatal(err)
 	}
-	library.ScratchDir = t.TempDir() // an empty cache of TorchInductor's, as predictions have it
+	library.ScratchDir = t.TempDir() // as in predictions, TorchInductor's cache is empty
 	argv := k.command(t, python)
 	if k.reads {
 		if _, err := phantom.Unpack(library.ScratchDir); err != nil {
@@ -275,7 +277,7 @@ func (k *kind) expectSameWithout(t *testing.T, python string, said []facts) {
 	cmd.Run()
 	code := cmd.ProcessState.ExitCode()
 	if code < 0 && !cmd.ProcessState.Exited() {
-		code = -2 // the one signal that a case ends by
+		code = -2 // SIGINT is the only signal that ends a kind of script
 	}
 	if code != k.code {
 		t.Errorf("without dpsight: exit code %d, not %d\n%s", code, k.code, tail(stderr.String()))

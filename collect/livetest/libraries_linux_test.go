@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every block that libraries of differential privacy keep is known by more than the phase of its birth, in training
-// and in the bare evaluation after it. The libraries here are small ones, built like fastDP and
+// For every block that a library of differential privacy keeps, dpsight knows the owner by more than the phase of
+// birth, in training and in the bare evaluation after it. The test uses small libraries that are built like fastDP and
 // private-transformers.
 func TestWhatLibrariesKeepHasAnOwner(t *testing.T) {
 	python := testkit.Python(t)
@@ -20,7 +20,7 @@ func TestWhatLibrariesKeepHasAnOwner(t *testing.T) {
 	for _, c := range []struct {
 		mode string
 		rest bool
-		born map[schemas.Category]string // the phases that some block of a category must have been born in
+		born map[schemas.Category]string // a phase in which some block of the category was born
 	}{
 		{"fast", false, map[schemas.Category]string{schemas.HookActivations: schemas.PhaseEval,
 			schemas.StoredBackprops: schemas.PhaseBackward, schemas.SummedGradients: schemas.PhaseBackward}},

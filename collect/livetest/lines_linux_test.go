@@ -16,8 +16,8 @@ import (
 )
 
 // Nearly every byte at the peak has a line, also for requests in functions, generators, comprehensions, custom
-// functions, recomputation and behind exceptions. A byte of backward has the line of the forward call. Recording
-// changes neither the script's memory nor a trace function that the script has set.
+// functions, recomputation and behind exceptions. Bytes that backward requests have the line of the forward call that
+// they belong to. Recording changes neither the script's memory nor a trace function that the script has set.
 func TestLines(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)
@@ -66,7 +66,7 @@ func TestLines(t *testing.T) {
 			}
 		}
 	}
-	for source, bytes := range map[string]int64{ // bytes requested there once; the rest of a segment may be slack
+	for source, bytes := range map[string]int64{ // bytes of the line's request; the rest of a segment may be slack
 		`kept.append(torch.ones(5 << 18, device="cuda"))  # 5 MiB`: 5 << 20,
 		"return x * 2":        2 << 20,
 		"yield x[i::2] * 3.0": 2 << 20,
@@ -85,7 +85,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// before312 reports whether the interpreter has no sys.monitoring, which a script's own tracer leaves alone.
+// before312 reports whether the interpreter has no sys.monitoring. With sys.monitoring, the agent knows lines even if
+// the script sets a tracer.
 func before312(t *testing.T, python string) bool {
 	t.Helper()
 	out, err := exec.Command(python, "-c", "import sys; print(hasattr(sys, 'monitoring'))").Output()
@@ -95,8 +96,8 @@ func before312(t *testing.T, python string) bool {
 	return strings.TrimSpace(string(out)) == "False"
 }
 
-// Lines that a loop on the host reaches again and again are no longer followed. None of them is blamed for requests
-// of other lines. A line that requests memory only later has no line, or its own.
+// The agent stops following lines that a loop on the host reaches again and again. No request of another line gets
+// such a line. A request of such a line has either no line or the right one.
 func TestLinesBesideHostLoops(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)
@@ -124,13 +125,13 @@ func TestLinesBesideHostLoops(t *testing.T) {
 	}
 }
 
-// ofPeak are, by script from public reports, the least percentages of the peak that categories must have, according
-// to the report and the script.
+// ofPeak lists the least percentages of the peak that categories must have, by script. The scripts come from public
+// reports of memory problems, and the percentages follow from the report and the script.
 var ofPeak = map[string]map[schemas.Category]float64{
 	"case01.py":          {schemas.Activations: 95},                           // of the graph that is retained
 	"case04.py":          {schemas.AutocastCache: 31, schemas.Parameters: 63}, // a half of the weights, as a cast
 	"case08.py":          {schemas.Activations: 70, schemas.Script: 18},       // graphs of earlier iterations; the data
-	"case09.py":          {schemas.Script: 70},                                // whole results, which views keep
+	"case09.py":          {schemas.Script: 70},                                // whole results, kept by views
 	"case11.py":          {schemas.Activations: 45, schemas.Script: 45},       // a graph that saves its leaf's gradient
 	"case16.py":          {schemas.Activations: 6, schemas.Workspace: 80},     // of graphs that no backward frees
 	"eval_inputs.py":     {schemas.Inputs: 79},                                // of an evaluation after an epoch
@@ -139,11 +140,11 @@ var ofPeak = map[string]map[schemas.Category]float64{
 	"init_step.py":       {schemas.Workspace: 60, schemas.OptimizerState: 15}, // after a step of zero gradients
 	"per_sample_func.py": {schemas.PerSampleGradients: 11},                    // by vmap of grad
 	"jit_trace.py":       {schemas.Workspace: 95},                             // made while a model is traced
-	"feature_bank.py":    {schemas.Script: 55, schemas.Activations: 15},       // kept without their graphs
+	"feature_bank.py":    {schemas.Script: 55, schemas.Activations: 15},       // features without their graphs
 }
 
-// expectKnown checks a peak: almost no byte is unowned, few are known only by their phase, and the categories have
-// the bytes that they must have at least.
+// expectKnown checks the breakdown of a peak: at most 3 % of the bytes are other or untraced, at most 10 % are known
+// only by their phase, and the categories have at least the given percentages.
 func expectKnown(t *testing.T, d *memory.DeviceBreakdown, least map[schemas.Category]float64) {
 	t.Helper()
 	percent := func(bytes int64) float64 { return 100 * float64(bytes) / float64(d.AllocatedBytes) }
@@ -169,7 +170,7 @@ func expectKnown(t *testing.T, d *memory.DeviceBreakdown, least map[schemas.Cate
 	}
 }
 
-// In scripts from public reports and in examples, nearly every byte at the peak has its owner and its line.
+// In scripts from public reports and from examples/scripts, nearly every byte at the peak has an owner and a line.
 func TestScriptsAreKnown(t *testing.T) {
 	python := testkit.Python(t)
 	cases, err := filepath.Glob(filepath.Join("testdata", "cases", "*.py"))
@@ -177,7 +178,7 @@ func TestScriptsAreKnown(t *testing.T) {
 		t.Fatalf("%q, %v", cases, err)
 	}
 	cases = slices.DeleteFunc(cases, func(path string) bool { return filepath.Base(path) == "host_modules.py" })
-	for _, name := range []string{"gan.py", "oom.py"} { // the others, and that one, need more than torch
+	for _, name := range []string{"gan.py", "oom.py"} { // all others need more than torch
 		cases = append(cases, filepath.Join("..", "..", "examples", "scripts", name))
 	}
 	always := []string{"case04.py", "per_sample_func.py"}
@@ -212,7 +213,7 @@ func TestScriptsAreKnown(t *testing.T) {
 					t.Errorf("%s: the line of %d of %d bytes is not known", d.Device, unknown, d.AllocatedBytes)
 				}
 			}
-			if r.manifest.Status != schemas.StatusOK { // it wants two devices, and fails before it has anything
+			if r.manifest.Status != schemas.StatusOK { // a script that needs two devices fails early
 				return
 			}
 			breakdown, err := memory.Breakdown(in, memory.At{})

@@ -20,11 +20,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// collectVariable makes the test binary a collector: it runs and ingests a collectRequest (JSON), as the command line
-// does.
+// collectVariable is an environment variable with a collectRequest in JSON. It makes the test binary record and ingest
+// the request's command, as dpsight collect does.
 const collectVariable = "DPSIGHT_LIVETEST_COLLECT"
 
-// hangLimit is longer than anything here takes, on a busy machine too.
+// hangLimit is longer than a run of these tests takes even on a busy machine.
 const hangLimit = 2 * time.Minute
 
 type collectRequest struct {
@@ -88,7 +88,7 @@ func script(t *testing.T, name string) string {
 	return path
 }
 
-// slots has two experiments at a time, however many tests run in parallel: each takes a core and hundreds of MB.
+// slots limits the experiments that run at the same time to two, since each takes a core and hundreds of MB.
 var slots = make(chan struct{}, 2)
 
 func takeSlot(t *testing.T) {
@@ -115,7 +115,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// A recorded run: what the script printed, the manifest, and ingest's report.
+// recorded is a recorded run: its folder, its manifest, its ingest report, and what the script printed.
 type recorded struct {
 	dir            string
 	manifest       *schemas.Manifest
@@ -129,13 +129,13 @@ func record(t *testing.T, environ []string, command ...string) *recorded {
 	return recordAs(t, environ, func(*collect.Experiment) {}, command...)
 }
 
-// recordAs is record with another way of recording.
+// recordAs records like record, with the settings that how changes.
 func recordAs(t *testing.T, environ []string, how func(*collect.Experiment), command ...string) *recorded {
 	t.Helper()
 	return recordWithin(t, hangLimit, environ, how, command...)
 }
 
-// recordWithin is recordAs for runs that take longer than all others here.
+// recordWithin records like recordAs, with a time limit other than hangLimit.
 func recordWithin(t *testing.T, limit time.Duration, environ []string, how func(*collect.Experiment),
 	command ...string) *recorded {
 	t.Helper()

@@ -19,21 +19,22 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A held is a storage that lives when backward begins, as one of two witnesses knows it.
+// A held is a storage that is alive when backward begins, according to a run's tables or to torch's MemTracker.
 type held struct {
-	kind  string // of MemTracker's
+	kind  string // one of MemTracker's names
 	bytes int64  // rounded up to the allocator's smallest block
 	name  string
 }
 
-// MemTracker's names for dpsight's categories. All other categories are its activations.
+// trackerKinds has MemTracker's names for dpsight's categories. Tensors of all other categories count as MemTracker's
+// activations.
 var trackerKinds = map[string]string{schemas.Parameters: "Parameter", schemas.Buffers: "Buffer",
 	schemas.OptimizerState: "Optstate",
 	schemas.Gradients:      "Gradient"}
 
-// Torch's MemTracker counts tensors as operators make them and storages die. It knows nothing of the allocator. A
-// separate run under MemTracker must find the same storages alive at the start of backward as the tables of a
-// recorded run: the model's, the optimizer's and what forward left.
+// Torch's MemTracker counts tensors as operators make them and storages die. MemTracker does not use the allocator's
+// events. At the start of backward, a run under MemTracker must find the same storages alive as the tables of a
+// recorded run: of the model, of the optimizer and of what forward left.
 func TestMemTrackerAgrees(t *testing.T) {
 	python := testkit.Python(t)
 	for _, method := range []string{"vanilla", "dpsgd"} {
@@ -47,7 +48,7 @@ func TestMemTrackerAgrees(t *testing.T) {
 				t.Fatal(err)
 			}
 			takeSlot(t)
-			// the first in which optimizer state, and gradients if they are kept, are there from the beginning
+			// the first step that begins with optimizer state, and with gradients if the script keeps them
 			const step = 1
 			recorded := heldByTables(t, recordExperiment(t, python, params), step)
 			tracked := heldByTracker(t, python, params, step)
@@ -88,7 +89,7 @@ func expectSameHeld(t *testing.T, kind string, recorded, tracked []held) {
 	}
 }
 
-// without is what of a list has no partner of its size in another.
+// without returns the storages of a list that have no partner of the same size in the other list.
 func without(list, other []held) (out []held) {
 	count := map[int64]int{}
 	for _, h := range other {
@@ -153,13 +154,13 @@ func heldByTables(t *testing.T, dir string, step int64) (out []held) {
 	return out
 }
 
-// A counted block is one that lives at a moment, with the owner that it is counted under.
+// counted is a block that is live at a moment, with the owner under which the breakdown counts the block.
 type counted struct {
 	block                            *schemas.Allocation
 	category, evidence, name, module string
 }
 
-// countedAt lists the blocks that live just after an event.
+// countedAt lists the blocks that are live just after an event.
 func countedAt(t *testing.T, dir string, seq int64) (out []counted) {
 	t.Helper()
 	allocations, err := schemas.Allocations.Read(dir)
@@ -204,7 +205,7 @@ func heldByTracker(t *testing.T, python string, params map[string]any, step int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := experiments.Args(params)[2:] // after -m and the program
+	flags := experiments.Args(params)[2:] // without -m and the program's name
 	argv := append([]string{python, script(t, "tracked.py"), folder}, flags...)
 	lines := linesOf(t, aloneOnPhantom(t, python, argv), "TRACKED ")
 	if len(lines) <= step {
@@ -231,7 +232,7 @@ func heldByTracker(t *testing.T, python string, params map[string]any, step int)
 	return out
 }
 
-// linesOf are the rests of the lines that begin with a word.
+// linesOf returns the rest of each line that begins with a word.
 func linesOf(t *testing.T, text, word string) (out []string) {
 	t.Helper()
 	for line := range strings.Lines(text) {

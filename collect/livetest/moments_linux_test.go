@@ -18,17 +18,18 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A moment is when to kill: so long after the script has come to a stage, or while it writes down its n-th drain from
-// there.
+// A moment says when a test kills: a delay after the script has reached a stage, or while the agent writes the
+// script's n-th drain from that stage on.
 type moment struct {
-	// "launch": in the collector; "start": of the experiment; "setup", "steps", "exit": as the script reports; its
-	// "end"
+	// "launch": the collector starts; "start": the experiment starts; "setup", "steps" and "exit": the script has
+	// printed this word; "end": the experiment has ended
 	stage string
 	delay time.Duration
 	drain int
 }
 
-// momentOf spreads the i-th kill over the stages of a run; the seed makes it the same each time, as far as a clock can.
+// momentOf chooses the moment of the i-th kill, so that the kills cover all stages of a run. With the same seed, r
+// gives the same moments.
 func momentOf(r *rand.Rand, i int) moment {
 	stages := []moment{
 		{stage: "start", delay: 1500 * time.Millisecond}, {stage: "setup", delay: 400 * time.Millisecond},
@@ -44,15 +45,15 @@ func momentOf(r *rand.Rand, i int) moment {
 	return m
 }
 
-// A subject is a collector in a process of its own, with its experiment.
+// A subject is a collector process and its experiment, which a test kills.
 type subject struct {
 	store, scratch string
 	collector      *exec.Cmd
-	said           map[string]chan struct{} // closed when the script has said so
+	said           map[string]chan struct{} // by stage; closed when the script has printed the stage
 	ended          chan struct{}            // closed when the collector's output has ended
 }
 
-// start starts a collector whose experiment is the victim.
+// start starts a collector that records testdata/victim.py.
 func start(t *testing.T, python string, steps int, with []string) *subject {
 	t.Helper()
 	s := &subject{store: t.TempDir(), scratch: t.TempDir(), ended: make(chan struct{}),
@@ -93,7 +94,7 @@ func (s *subject) read(stdout io.Reader) {
 	}
 }
 
-// dir is the run's folder, "" until it exists.
+// dir returns the run's folder, or "" if it does not exist yet.
 func (s *subject) dir() string {
 	runs, _ := os.ReadDir(s.store)
 	if len(runs) == 0 {
@@ -102,7 +103,7 @@ func (s *subject) dir() string {
 	return filepath.Join(s.store, runs[0].Name())
 }
 
-// experiment is the process id of the experiment's first process, 0 until it exists.
+// experiment returns the PID of the experiment's first process, or 0 if that process does not exist.
 func (s *subject) experiment() int {
 	if s.dir() == "" {
 		return 0
@@ -124,7 +125,7 @@ func (s *subject) experiment() int {
 	return 0
 }
 
-// wait waits for the moment, or for the end of the collector.
+// wait returns at the moment m, or earlier if the collector ends.
 func (s *subject) wait(t *testing.T, m moment) {
 	t.Helper()
 	switch m.stage {
@@ -161,8 +162,8 @@ func (s *subject) over() bool {
 	}
 }
 
-// waitForDrain returns as soon as the journal has grown n times: mostly in the middle of a drain, for each writes
-// several frames.
+// waitForDrain returns as soon as the journal has grown n times. That is mostly in the middle of a drain, since each
+// drain writes several frames.
 func (s *subject) waitForDrain(n int) {
 	var path string
 	size := int64(-1)
@@ -183,10 +184,10 @@ func (s *subject) waitForDrain(n int) {
 	}
 }
 
-// copies are the journals of a run as they lay on the disk right after a kill.
+// copies are the contents of a run's journals right after a kill.
 type copies []struct{ marks, frames []byte }
 
-// hold opens every existing journal: sealing removes the files, but open files stay readable.
+// hold opens all journals of a run. Sealing removes their files, but open files stay readable.
 func hold(dir string) (held [][2]*os.File) {
 	paths, _ := spool.LiveJournals(filepath.Join(dir, spool.Dir))
 	for _, p := range paths {
@@ -194,7 +195,7 @@ func hold(dir string) (held [][2]*os.File) {
 		if err != nil {
 			continue
 		}
-		frames, _ := os.Open(strings.TrimSuffix(p, ".marks") + ".frames") // may not be there yet
+		frames, _ := os.Open(strings.TrimSuffix(p, ".marks") + ".frames") // the frames file may not exist yet
 		held = append(held, [2]*os.File{marks, frames})
 	}
 	return held

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tensors of two models with the same parameter names get the models' classes as prefixes. Tensors with other names
-// keep them.
+// If several models have parameters with the same names, the names in the tables begin with the model's class and a
+// number, such as Net#1. Names that only one model has stay unchanged.
 func TestModelsOfOneClass(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

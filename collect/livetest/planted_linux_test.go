@@ -11,32 +11,31 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A finding is what the tables say about a kept tensor at a moment: the category that it counts under, the
-// evidence, and the module that holds it or made it.
+// A finding is what the tables have about a kept tensor at a moment: the category under which the tensor counts, the
+// evidence, and the module that holds or made the tensor.
 type finding struct{ category, evidence, module string }
 
-// Moments of a step at which kept tensors are looked for.
+// These are the moments of a step at which the test looks for kept tensors.
 const (
 	backwardBegins = "backward begins"
 	graphReleased  = "the graph is released"
 	nextBackward   = "the next backward begins"
 )
 
-// always is a tensor that is the same at every moment from the next step on, and at these two.
+// always returns the expectation that a kept tensor has the same finding at all three moments.
 func always(f finding) map[string]finding {
 	return map[string]finding{backwardBegins: f, graphReleased: f, nextBackward: f}
 }
 
-// planted lists how each keeper's tensor must be found. A tensor that autograd saved is an activation until the
-// graph is released, whoever else holds it. A tensor that forward made and left, without a node that saved it, is
-// classified by its lifetime: it may have been an activation, but no longer is one. A tensor that the script's
-// globals, closures and tensor hooks keep is script, tagged with its name. Otherwise only the bytes and the phase
-// are certain.
+// planted lists, for each way of keeping a tensor in planted.py, what the tables must have about the tensor at which
+// moment. A tensor that autograd saved is an activation until the graph is released, whoever else holds it. A tensor
+// that forward made and left, and that no node of autograd saved, is classified by its lifetime. A tensor that a
+// global, a closure or a tensor hook of the script keeps is script, and is tagged with its name.
 var planted = map[string]map[string]finding{
-	"cache": { // a module's, made again in each forward
+	"cache": { // a module keeps this tensor, and makes it again in each forward
 		backwardBegins: {schemas.Script, schemas.Tagged, "0"},
 		graphReleased:  {schemas.Script, schemas.Tagged, "0"}},
-	"saved attribute": { // by the next layer, which backward comes to first
+	"saved attribute": { // the next layer saves this tensor, and backward comes to that layer first
 		backwardBegins: {schemas.Activations, schemas.Tagged, "1.up"},
 		graphReleased:  {schemas.Script, schemas.Tagged, "0"}},
 	"table":          always(finding{schemas.Script, schemas.Tagged, "0"}),
@@ -48,41 +47,43 @@ var planted = map[string]map[string]finding{
 		nextBackward: {schemas.OptimizerState, schemas.Tagged, ""}},
 	"optimizer key": {graphReleased: {schemas.OptimizerState, schemas.Tagged, ""},
 		nextBackward: {schemas.OptimizerState, schemas.Tagged, ""}},
-	// the graph's nodes hold the hook as long as the loss lives
+	// the nodes of the graph hold the hook as long as the loss lives
 	"tensor hook": always(finding{schemas.Script, schemas.Tagged, "1"}),
-	"forward hook": { // saved by GELU, which is the block's; made by its first layer
+	"forward hook": { // the block's GELU saves this tensor, which the block's first layer made
 		backwardBegins: {schemas.Activations, schemas.Tagged, "2"},
 		graphReleased:  {schemas.Script, schemas.Tagged, ""}},
-	"focal": { // class weights that the loss has as an attribute
+	"focal": { // these class weights are an attribute of the loss
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
 		graphReleased:  {schemas.Script, schemas.Tagged, ""}},
-	"closure": { // class weights that only the loss's closure holds
+	"closure": { // only the loss's closure holds these class weights
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
 		graphReleased:  {schemas.Script, schemas.Tagged, ""}},
-	"retained": { // by the graph of a loss whose backward kept it
+	"retained": { // the graph that this loss's backward did not release holds the tensor
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
 		graphReleased:  {schemas.Activations, schemas.Tagged, ""}},
-	"prefetched": { // on a stream of its own, during forward
+	"prefetched": { // the script copies this batch on another stream, during forward
 		backwardBegins: {schemas.Inputs, schemas.Tagged, ""},
 		graphReleased:  {schemas.Inputs, schemas.Tagged, ""}},
 	"stray output": {
-		backwardBegins: {schemas.Activations, schemas.Tagged, ""}, // the retained graph's
+		backwardBegins: {schemas.Activations, schemas.Tagged, ""}, // the retained graph holds it
 		graphReleased:  {schemas.Outputs, schemas.Tagged, ""},
 		nextBackward:   {schemas.Script, schemas.Tagged, ""}},
 	"loss": {
 		backwardBegins: {schemas.Outputs, schemas.Tagged, ""},
 		graphReleased:  {schemas.Outputs, schemas.Tagged, ""},
 		nextBackward:   {schemas.Script, schemas.Lifetime, ""}},
-	"validation":      {nextBackward: {schemas.Script, schemas.Tagged, ""}}, // the model has been called since
+	"validation":      {nextBackward: {schemas.Script, schemas.Tagged, ""}}, // an output before the last call
 	"stray global":    {nextBackward: {schemas.Script, schemas.Tagged, ""}},
 	"gradient copies": {nextBackward: {schemas.Script, schemas.Tagged, ""}},
 	"average":         always(finding{schemas.Script, schemas.Tagged, ""}),
 }
 
-// weights are the weights of losses. They are older than the steps that use them.
+// weights names the keepers whose tensors are the class weights of losses. These tensors are older than the steps that
+// use them.
 var weights = map[string]bool{"focal": true, "closure": true}
 
-// Tensors of known sizes that a script keeps alive in ways of its own are found, to the byte, in every step.
+// planted.py keeps tensors of known sizes alive in several ways. In every step the tables have a block of exactly that
+// size, with the right category, evidence and module.
 func TestPlantedTensors(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)
@@ -103,7 +104,7 @@ func TestPlantedTensors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begins := func(step int, phase string) int64 { // the step's first
+	begins := func(step int, phase string) int64 { // the begin of the step's first phase with this name
 		i := slices.IndexFunc(phases, func(p schemas.Phase) bool { return p.Step == int64(step) && p.Phase == phase })
 		if i < 0 {
 			t.Fatalf("step %d has no %s", step, phase)
@@ -131,10 +132,10 @@ func TestPlantedTensors(t *testing.T) {
 				instrumented := steps[n].Instrumented && (moment != nextBackward || steps[n+1].Instrumented)
 				switch {
 				case !ok || !there:
-				case keeper == "prefetched" && n+1 == len(lines): // the model never gets it
-				// its first step has yet to make it
+				case keeper == "prefetched" && n+1 == len(lines): // the script ends before the model gets the batch
+				// the optimizer's first update has yet to make this state
 				case strings.HasPrefix(keeper, "optimizer") && n == 0 && moment == graphReleased:
-				// no tag shows it, and they have no matches
+				// a bare step has no tags, and these weights match no block of another step
 				case want.category == schemas.Activations && weights[keeper] && !instrumented:
 				default:
 					where := fmt.Sprintf("step %d, %s: %s", n, moment, keeper)
@@ -145,8 +146,8 @@ func TestPlantedTensors(t *testing.T) {
 	}
 }
 
-// expectFound checks one tensor. In a bare step, which has no tags, tagged blocks are known by their matches of a step
-// that has.
+// expectFound checks what the tables have about one tensor. A bare step has no tags, so there the evidence for the
+// tensor may be its lifetime: it matches a tagged block of an instrumented step.
 func expectFound(t *testing.T, where string, blocks []counted, s storage, want finding, instrumented bool) {
 	t.Helper()
 	i := slices.IndexFunc(blocks, func(b counted) bool { return b.block.Address == s[0] })

@@ -10,8 +10,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Some steps without tags have batch sizes that no step with tags had. At every event, each of their blocks counts
-// under the category that it has when every step has tags. Several seeds put the peak into such a step.
+// The script draws batches of varying size, so some bare steps have a batch size that no instrumented step had. At
+// every event, each block of a bare step must have the category that it has in a run whose steps are all instrumented.
+// In several of these runs the peak lies in a bare step.
 func TestBatchesOfVaryingSize(t *testing.T) {
 	python := testkit.Python(t)
 	modes, seeds := []string{"functorch", "ew", "ghost", "plain", "ghost-physical"}, 1
@@ -34,7 +35,7 @@ func TestBatchesOfVaryingSize(t *testing.T) {
 		for _, s := range scripts {
 			t.Run(fmt.Sprintf("%s-%d", s.mode, s.seed), func(t *testing.T) {
 				if s.seed > 0 || s.mode != "hooks" {
-					testkit.Rest(t) // covered by the test of all kinds together
+					testkit.Rest(t) // TestBatchesOfVaryingSize without the rest covers this already
 				}
 				t.Parallel()
 				takeSlot(t)
@@ -61,7 +62,7 @@ func TestBatchesOfVaryingSize(t *testing.T) {
 		}
 	})
 	close(peaks)
-	bare, all := 0, len(peaks) == len(scripts) // else only some were asked for
+	bare, all := 0, len(peaks) == len(scripts) // otherwise only some of the scripts were run
 	for b := range peaks {
 		if b {
 			bare++
@@ -72,8 +73,8 @@ func TestBatchesOfVaryingSize(t *testing.T) {
 	}
 }
 
-// expectInputs checks a script that makes each batch one step early. Most of its steps are bare. Every batch must
-// be an input for its whole life, except in the step that made it.
+// expectInputs checks a script that makes each batch one step early. Most of its steps are bare. Every batch that the
+// script made on the other stream must be an input from its birth on.
 func expectInputs(t *testing.T, dir string) {
 	t.Helper()
 	steps, err := schemas.Steps.Read(dir)
@@ -101,8 +102,8 @@ func expectInputs(t *testing.T, dir string) {
 	}
 }
 
-// expectSameCategories compares every block of steps without tags with the same block of a run whose steps all have
-// tags.
+// expectSameCategories checks that every block of a bare step has the same categories as the same block of the run in
+// the folder tagged, whose steps are all instrumented.
 func expectSameCategories(t *testing.T, dir, tagged string) {
 	t.Helper()
 	steps, err := schemas.Steps.Read(dir)
@@ -143,7 +144,8 @@ func expectSameCategories(t *testing.T, dir, tagged string) {
 	}
 }
 
-// history is a block, and the categories that it is counted under in turn, each with the event that it begins at.
+// history is a block with the categories under which it counts, one after another. Each category has the event from
+// which on the block counts under it.
 type history struct {
 	schemas.Allocation
 	categories []categorySince

@@ -9,17 +9,18 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// inOneProcess is what a method found in a process that others had used before it, and what it reached.
+// inOneProcess has the figures of an experiment with a method, in a process that earlier experiments have used.
 type inOneProcess struct {
 	Method string `json:"method"`
-	Before int64  `json:"before"` // bytes allocated when it began
+	Before int64  `json:"before"` // bytes allocated when the experiment began
 	Peak   int64  `json:"peak"`
 }
 
-// Experiments that share a process pollute each other. A model that Opacus hooked lies in reference cycles, so
-// dropping it frees nothing until Python happens to collect garbage, and the next experiment's peak comes on top.
-// Collecting by hand does not release cuBLAS' workspaces, which the next experiment would otherwise make itself. In
-// separate processes the same experiments start from nothing and reach the same peaks in any order.
+// Experiments that share a process pollute each other. A model with Opacus's hooks lies in reference cycles. If a
+// script drops such a model, nothing is freed until Python happens to collect garbage, and the next experiment's peak
+// is higher by the model's bytes. If the script collects garbage itself, cuBLAS's workspaces still stay, which the
+// next experiment would otherwise make itself. In separate processes these experiments begin with nothing allocated,
+// and reach the same peaks in any order.
 func TestOneProcessPollutes(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// A script computes the same bits with and without dpsight, even while holders are looked for. Nothing is computed
-// on a phantom GPU, so the model is in host memory.
+// A script computes the same bits with and without dpsight, even while dpsight looks for the holders of tensors. The
+// model is in host memory, since the phantom GPU does not compute such tensors.
 func TestScriptsComputeTheSameBits(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// world.py's model: total bytes of its parameters and of each weight. Two ranks gather an even number of rows.
+// modelBytes is the size of all parameters of world.py's model. Below, weightBytes has the size of each weight, and
+// gatheredBytes the size when FSDP2 has gathered it over two ranks, with an even number of rows.
 const modelBytes = 4 * (64*512 + 512 + 512*2048 + 2048 + 2048*7 + 7)
 
 var (
@@ -17,8 +18,8 @@ var (
 	gatheredBytes = map[string]int64{"0.weight": 4 * 64 * 512, "2.weight": 4 * 512 * 2048, "4.weight": 4 * 2048 * 8}
 )
 
-// The flat buckets in which DDP averages gradients are gradients for their whole lives: the first ones, and those
-// that the second forward makes.
+// The flat buckets in which DDP averages gradients have the category gradients for their whole lives. This holds for
+// the first buckets and for the buckets that DDP makes in the second forward.
 func TestBucketsAreGradients(t *testing.T) {
 	r := world(t, 2, "1", 8, testkit.Python(t), "ddp")
 	steps, err := schemas.Steps.Read(r.dir)
@@ -33,7 +34,7 @@ func TestBucketsAreGradients(t *testing.T) {
 					t.Errorf("step %d %s: %d bytes, born in %s, are other", s.Step, when, b.block.RequestedBytes,
 						b.block.Phase)
 				}
-				// beside them it notes which parameters were used
+				// DDP also has a small tensor that notes which parameters were used
 				if b.name == "DDP bucket" && b.block.RequestedBytes > 1<<10 {
 					bytes, blocks = bytes+b.block.RequestedBytes, blocks+1
 					if b.category != schemas.Gradients || b.evidence != schemas.Lifetime {
@@ -49,8 +50,8 @@ func TestBucketsAreGradients(t *testing.T) {
 	}
 }
 
-// A tensor that FSDP2 gathers is a parameter as long as it lives, under its own name. A tensor that FSDP2 scatters
-// is a gradient.
+// A tensor into which FSDP2 gathers a weight has the category parameters and the weight's name as long as it lives. A
+// tensor that FSDP2 reduces and scatters has the category gradients.
 func TestGatheredAreParameters(t *testing.T) {
 	testkit.Rest(t)
 	r := world(t, 2, "1", 8, testkit.Python(t), "fsdp")

@@ -16,9 +16,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every allocation that Python requested in set-up and the first steps has its stack, so a planted tensor is found
-// under the function that keeps it. Two versions of a script are matched by functions and files: code that only
-// moved counts as the same, and the differences are what was changed.
+// With --stacks, allocations of the set-up and of the first steps have a stack, so the breakdown by stack shows a
+// planted tensor under the function that keeps it. explain matches the stacks of two versions of a script by functions
+// and files. So code that only moved to other lines makes no difference, and a changed size does.
 func TestStacks(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)
@@ -66,7 +66,7 @@ func TestStacks(t *testing.T) {
 	if keep < 0 || by.Devices[0].Rows[keep].Bytes != planted {
 		t.Errorf("the planted tensor: %+v", by.Devices[0].Rows)
 	}
-	// dpsight's own frames between a script's frames are never shown, and do not count in the depth.
+	// A stack leaves out dpsight's own frames between the script's frames.
 	whole, err := grouping.BreakdownBy(in, memory.At{},
 		grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionStack}, Depth: 100, FullStack: true})
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// mostWalkMS bounds one walk over a script's names, of about a thousand objects, in milliseconds: a hundred times
-// its usual time.
+// mostWalkMS is the most milliseconds that one walk over a script's names, of about a thousand objects, may take. It
+// is a hundred times the usual time.
 const mostWalkMS = 50
 
-// Tensors that a script keeps by its own names are found under these names, and the search runs no code of the
-// script.
+// The tables have each tensor that a script keeps by a name of its own under that name. The agent's search for these
+// tensors runs no code of the script.
 func TestStrays(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)

@@ -15,10 +15,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A storage found by a walk: its address and its bytes.
+// storage is the address and the size in bytes of a tensor's storage.
 type storage [2]uint64
 
-// A walk is what the script found by itself at a boundary: after a backward, or at a step's end.
+// A walk has the storages that the script itself found at a boundary, by walking over its models and optimizers: after
+// a backward, or at a step's end.
 type walk struct {
 	Edge       string    `json:"edge"`
 	Step       int64     `json:"step"`
@@ -30,8 +31,8 @@ type walk struct {
 }
 
 // In instrumented steps the tables hold exactly the storages that a walk of the models and their optimizers finds, at
-// the end of each backward and of each step. In bare ones, which have no tags of their own, the breakdown has as many
-// bytes under each category, and in all steps the tables hold as many in all.
+// the end of each backward and of each step. In bare steps, which have no tags, the breakdown has as many bytes as the
+// walk under each category. At the end of every step, the tables have as many allocated bytes as the script read.
 func TestTablesAgreeWithAWalk(t *testing.T) {
 	python := testkit.Python(t)
 	for _, c := range []struct {
@@ -121,7 +122,7 @@ func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []w
 		} else {
 			microbatch = 0
 		}
-		// after backward its root gradients die
+		// at a backward's end the sums differ, since autograd then frees the root gradients
 		if sum := allocatedAt(allocations, seq); w.Edge == "step" && sum != w.Allocated {
 			t.Errorf("step %d, %s: %d bytes are allocated after event %d, the walk reads %d", w.Step, w.Edge, sum, seq,
 				w.Allocated)
@@ -145,8 +146,9 @@ func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []w
 	}
 }
 
-// expectSums compares what a walk finds in a bare step with the breakdown of that moment. Blocks of a bare step
-// have no tags, and a match only says that a block resembles one of another step. So it compares sums of bytes.
+// expectSums compares what a walk finds in a bare step with the breakdown of that moment. It compares sums of bytes by
+// category, and not single blocks: blocks of a bare step have no tags, and are only matched to similar blocks of
+// another step.
 func expectSums(t *testing.T, in schemas.Tables, w walk, seq int64) (compared int) {
 	t.Helper()
 	run, err := memory.Breakdown(in, memory.At{Event: &seq})
@@ -167,7 +169,8 @@ func expectSums(t *testing.T, in schemas.Tables, w walk, seq int64) (compared in
 	return 1
 }
 
-// endOfBackward is the last event of a microbatch's backward; of the step's last one if that is -1.
+// endOfBackward returns the last event of a microbatch's backward. If microbatch is -1, it returns the last event of
+// the step's last backward.
 func endOfBackward(phases []schemas.Phase, step int64, microbatch int) (int64, error) {
 	seq := int64(-1)
 	for _, p := range phases {
@@ -182,7 +185,8 @@ func endOfBackward(phases []schemas.Phase, step int64, microbatch int) (int64, e
 	return seq, nil
 }
 
-// owned returns what a category holds just after an event, even if others hold it too: bytes by address.
+// owned returns the blocks that a category's owners hold just after an event, even if owners of other categories hold
+// them too: bytes by address.
 func owned(blocks map[int64]*schemas.Allocation, owners []schemas.Owner, category string, seq int64) map[uint64]uint64 {
 	out := map[uint64]uint64{}
 	for i := range owners {
@@ -202,7 +206,7 @@ func set(storages []storage) map[uint64]uint64 {
 	return out
 }
 
-// difference says in one line what two sets differ in.
+// difference describes in one line the storages by which two sets differ.
 func difference(got, want map[uint64]uint64) string {
 	var lines []string
 	var sums [2]uint64

@@ -15,7 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// heldFacts is what windows.py found at the end of a step, in bytes. Kept are tensors that a global of its keeps.
+// heldFacts has the bytes that windows.py found at the end of a step, by category. Kept counts the tensors in the
+// script's global variable kept.
 type heldFacts struct {
 	Step           int64 `json:"step"`
 	Parameters     int64 `json:"parameters"`
@@ -24,8 +25,9 @@ type heldFacts struct {
 	Kept           int64 `json:"kept"`
 }
 
-// A window after unrecorded steps is exact: every counter agrees, and weights, gradients and optimizer state have
-// the same tensors as in the script, including those made in the gap.
+// A second window of recorded steps, after steps that were not recorded, is exact. Every counter of torch agrees.
+// Parameters, gradients and optimizer state have as many bytes as in the script, including tensors that were made
+// between the windows.
 func TestWindows(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)
@@ -95,11 +97,12 @@ func TestWindows(t *testing.T) {
 		want := said[step]
 		got := heldFacts{step, bytes[schemas.Parameters], bytes[schemas.Gradients], bytes[schemas.OptimizerState],
 			named(t, in, seq, "global kept")}
-		// Those of steps 40 to 160 are from between the windows. Step 0's is too small to be looked for, and step 200's
-		// comes after that step's end.
+		// The second window's breakdowns name the tensors that the script kept in steps 40 to 160, between the
+		// windows. The tensor of step 0 is too small for the agent to search its name. The tensor of step 200 is made
+		// after that step's end.
 		want.Kept = 0
 		for at := int64(40); at < step && step >= opens; at += 40 {
-			want.Kept += (4*1000*(at+1) + 511) / 512 * 512 // its slack goes by the name too
+			want.Kept += (4*1000*(at+1) + 511) / 512 * 512 // the block's slack counts under the name too
 		}
 		if bytes[schemas.Untraced] != 0 {
 			t.Errorf("step %d: %d bytes are untraced", step, bytes[schemas.Untraced])
@@ -110,7 +113,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// named is how many bytes a name has after an event.
+// named returns how many bytes the breakdown by name has for a name just after an event.
 func named(t *testing.T, in schemas.Tables, event int64, name string) int64 {
 	t.Helper()
 	b, err := grouping.BreakdownBy(in, memory.At{Event: &event},

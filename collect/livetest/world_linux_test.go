@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A rankPeak is what a rank's device had at its highest.
+// A rankPeak has the peaks of a rank on its device: allocated and reserved.
 type rankPeak struct {
 	rank, device        int32
 	allocated, reserved int64
@@ -38,8 +38,8 @@ func world(t *testing.T, size int, ranks string, perNode int, python, kind strin
 	return r
 }
 
-// Two ranks that torchrun starts as real processes, with real rendezvous and real gloo, have the same peaks as when
-// each is simulated alone.
+// Two ranks that torchrun starts as real processes have the same peaks as when dpsight simulates each rank alone. The
+// real processes use torchrun's own rendezvous and gloo.
 func TestWorldIsThatOfTorchrun(t *testing.T) {
 	python := testkit.Python(t)
 	kinds := []string{"fsdp", "objects"}
@@ -61,7 +61,8 @@ func TestWorldIsThatOfTorchrun(t *testing.T) {
 			if len(want) != 2 || want[1].device != 1 || want[0].allocated < 8<<20 || !slices.Equal(got, want) {
 				t.Errorf("played %+v, by torchrun %+v", got, want)
 			}
-			// Messages between torchrun's ranks arrive.
+			// Under torchrun a rank receives what another rank sends. A simulated rank reads a copy of its own object
+			// instead, and the prediction lists such reads.
 			if p, r := played.report.Prediction.CopiedReads, real.report.Prediction.CopiedReads; kind == "objects" &&
 				(len(p) == 0 || len(r) > 0) {
 				t.Errorf("taken for all ranks': played %v, by torchrun %v", p, r)
@@ -73,7 +74,7 @@ func TestWorldIsThatOfTorchrun(t *testing.T) {
 	}
 }
 
-// Ranks that all take the first device have it together.
+// If both ranks under torchrun use the first device, the manifest has the sum of what they hold there.
 func TestRanksShareADevice(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)
@@ -88,8 +89,8 @@ func TestRanksShareADevice(t *testing.T) {
 	}
 }
 
-// The more ranks share a model, the less each of them holds: an eighth of parameters, gradients and Adam's moments of
-// 1.1 million elements, against a half.
+// The more ranks share a model by FSDP2, the less each rank holds. Of eight ranks, each holds an eighth of the
+// parameters, gradients and Adam's moments of 1.1 million elements. Of two ranks, each holds a half.
 func TestWorldShares(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {
@@ -103,8 +104,8 @@ func TestWorldShares(t *testing.T) {
 	}
 }
 
-// Nothing waits for a peer, even with a thousand of them, and each collective returns what it would if all ranks
-// were like this one. The test also shows that DDP holds a whole model on every rank.
+// A simulated rank of a world of 1,024 never waits for the other ranks. Each collective returns what it would return
+// if all ranks had the same values as this rank. The first and the last rank have the same peak.
 func TestWorldOfAThousand(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {
@@ -119,10 +120,10 @@ func TestWorldOfAThousand(t *testing.T) {
 	}
 }
 
-// FSDP2 gives each of a thousand ranks its rows of a model: two of the largest layer's 2,048 rows, and one or none
-// of layers with 512 and with 7 rows. The last rank lacks a row of 64 elements, a row of 2,048 elements and their
-// biases, which the first rank holds as parameters and more. Both ranks pad what is gathered and reduced to one row
-// a rank: 8 MiB for the 7 rows.
+// FSDP2 divides a model's rows among 1,024 ranks: each rank gets two of the largest layer's 2,048 rows, and one or no
+// row of the layers with 512 and with 7 rows. The last rank lacks a row of 64 elements, a row of 2,048 elements and
+// their biases, which the first rank has. For these it also has gradients and optimizer state. Both ranks pad each
+// gathered or reduced layer to at least one row a rank: 8 MiB for the layer of 7 rows.
 func TestWorldOfAThousandShares(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {
@@ -138,9 +139,9 @@ func TestWorldOfAThousandShares(t *testing.T) {
 	}
 }
 
-// Opacus' two-pass methods hold whole models on every rank, however many there are. Ghost clipping takes the norms of
-// these layers from Gram matrices, fast gradient clipping from the per-sample gradients of a layer, of the largest 32
-// times 4 MiB.
+// With Opacus's two-pass methods every rank holds the whole model, however many ranks there are. Ghost clipping
+// computes the norms of these layers from Gram matrices. Fast gradient clipping computes them from the per-sample
+// gradients of one layer at a time, which take 32 times 4 MiB for the largest layer.
 func TestWorldOfAThousandPrivately(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {
@@ -160,7 +161,8 @@ func TestWorldOfAThousandPrivately(t *testing.T) {
 	}
 }
 
-// Objects take the device memory that torch's own functions allocate for them. The script checks each.
+// Sending a Python object to another rank takes as much device memory in a simulated world as with torch's own
+// functions under torchrun. The script checks the size for each object.
 func TestWorldSizesOfObjects(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)
@@ -173,8 +175,8 @@ func TestWorldSizesOfObjects(t *testing.T) {
 	world(t, 2, "0,1", 8, python, "sized")
 }
 
-// A device that is full, and an object that cannot be sent, are errors of this rank's own: no peer's absence hides
-// them.
+// In a simulated world, a full device and an object that cannot be sent raise the same errors as in a real one,
+// although no other rank exists.
 func TestWorldErrors(t *testing.T) {
 	testkit.Rest(t)
 	world(t, 2, "1", 8, testkit.Python(t), "errors")

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// A planted secret. In the file a ~ is left out: other scanners would find the secrets there.
+// planted is a case of testdata/planted.json: a secret, and where it is planted. The test removes each ~ from the
+// file, which keeps other scanners from finding the secrets there.
 type planted struct {
 	Form    string
 	Argv    []string
@@ -35,7 +36,8 @@ func plantedCases(t *testing.T) []planted {
 	return cases
 }
 
-// Every planted secret is masked in place, and a given secret is masked elsewhere too.
+// Every planted secret is masked where it is planted. If it is planted in the command or in a variable, it is also
+// masked in other text.
 func TestPlanted(t *testing.T) {
 	forms := map[string]bool{}
 	cases := plantedCases(t)
@@ -141,7 +143,8 @@ for command in cases["commands"]:
 print("\n".join(wrong))
 `
 
-// The agent uses the collector's patterns, and masks the same.
+// The agent's Python code, with the patterns that the collector writes for it, masks the planted cases as the
+// collector does.
 func TestAgentMasksTheSame(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -168,7 +171,7 @@ func TestAgentMasksTheSame(t *testing.T) {
 	if text := strings.TrimSpace(string(out)); err != nil || text != "" {
 		t.Errorf("%v\n%s", err, text)
 	}
-	// Those that no case needs must be such as Python takes, too.
+	// Python must also compile the patterns that no planted case uses.
 	const compileAll = `import json, pathlib, re, sys
 for p in json.loads(pathlib.Path(sys.argv[1]).read_text()): re.compile(p["pattern"], re.ASCII)`
 	out, err = exec.Command(python, "-I", "-B", "-W", "error", "-c", compileAll,
@@ -178,7 +181,8 @@ for p in json.loads(pathlib.Path(sys.argv[1]).read_text()): re.compile(p["patter
 	}
 }
 
-// A later version of the scanner must still have rules of the kind that is taken.
+// dpsight takes many of its patterns from the rules of a scanner for secrets. There must be at least 90, also after an
+// update of the scanner's rules.
 func TestScannersRules(t *testing.T) {
 	if n := len(patterns()); n < 90 {
 		t.Errorf("only %d patterns", n)

@@ -62,7 +62,7 @@ func TestSameLength(t *testing.T) {
 	}
 }
 
-// The output equals the masked whole text, however the text is cut into writes.
+// The masking writer's output equals the masked whole text, however the text is divided into writes.
 func TestWriterAcrossChunks(t *testing.T) {
 	s := gather("aabaab", "aabaabaac", "bbbbbb", "aaaaaaa")
 	r := rand.New(rand.NewPCG(1, 2))
@@ -112,7 +112,7 @@ func TestSecretsInJSON(t *testing.T) {
 	if got := s.String(string(b)); got != `{"m":"x *** y"}` {
 		t.Errorf("%s", got)
 	}
-	// Python's json, and Go's without HTML escapes, do not escape <.
+	// JSON from Python, or from Go without HTML escapes, has < as it is.
 	if got := s.String(`{"m": "quo\"te\\back<slash>"}`); got != `{"m": "***"}` {
 		t.Errorf("%s", got)
 	}

@@ -63,7 +63,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The agent masks by the same rules, on its own.
+// agentScript is a Python program that checks that the agent's masking by names gives the results that the cases file
+// requires of the collector.
 const agentScript = `
 import json, sys
 sys.path.insert(0, sys.argv[1])

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// stub is a driver of the older kind: no second version of memory info, no clock event reasons, no energy.
+// stub is the C source of an NVML library as an older driver has it. It lacks the second version of the call for
+// memory, the clock event reasons and the energy counter.
 const stub = `
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } memory;
@@ -54,7 +55,8 @@ func TestOpenWithoutDriver(t *testing.T) {
 	}
 }
 
-// The loader looks for libraries where the environment said when the process began, so the test runs itself again.
+// The dynamic loader reads LD_LIBRARY_PATH only when a process begins, so the test runs itself in another process that
+// finds the stub library.
 func TestOldDriver(t *testing.T) {
 	if os.Getenv(stubVariable) != "" {
 		checkStub(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The cards with which the page compares runs have the memory of their profiles.
+// Each card that the HTML page compares runs with (report/web/src/cards.ts) has the total memory of a device profile.
 func TestCardsOfThePage(t *testing.T) {
 	text, err := os.ReadFile("../../report/web/src/cards.ts")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// references are the files that each file refers to.
+// references has, for each file, the files that it refers to.
 type references map[string][]string
 
 // circle returns a chain of files in which each refers to the next and the last to the first; nil if there is none.
@@ -57,7 +57,7 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// sourcesOf are the phantom GPU's own C and C++ files, by their path in csrc.
+// sourcesOf returns the phantom GPU's source files with one of the extensions, by their path in csrc.
 func sourcesOf(t *testing.T, extensions ...string) (files []string) {
 	t.Helper()
 	err := fs.WalkDir(sources, "csrc", func(name string, _ fs.DirEntry, err error) error {
@@ -74,7 +74,7 @@ func sourcesOf(t *testing.T, extensions ...string) (files []string) {
 
 var includeLine = regexp.MustCompile(`(?m)^#include "([^"]+)"`)
 
-// No file includes itself, directly or through others.
+// No source file of the phantom GPU includes itself, directly or through other files.
 func TestIncludesHaveNoCircle(t *testing.T) {
 	includes := references{}
 	files := sourcesOf(t, ".c", ".h", ".cpp")
@@ -101,8 +101,9 @@ func TestIncludesHaveNoCircle(t *testing.T) {
 	}
 }
 
-// No two C files use each other's functions or variables, directly or through others. The driver's library and
-// NVML's use their own definitions, and call libphantom.so for the rest.
+// No two C files of the phantom GPU use each other's functions or variables, directly or through other files. A file
+// of the fake driver or of the fake NVML uses definitions of its own library first, and otherwise those of
+// libphantom.so.
 func TestObjectsHaveNoCircle(t *testing.T) {
 	ctx := t.Context()
 	torch, err := locateTorch(ctx, testkit.Python(t))
@@ -118,7 +119,7 @@ func TestObjectsHaveNoCircle(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := sourcesOf(t, ".c")
-	library := map[string]string{} // by folder: the library that it belongs to
+	library := map[string]string{} // the library of each folder's files
 	for _, target := range targets {
 		for _, folder := range target.folders {
 			library[folder] = target.file

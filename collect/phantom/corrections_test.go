@@ -21,7 +21,7 @@ var (
 	besideFile   = regexp.MustCompile(`\]\(([^)]+)\)`)
 )
 
-// registeredCorrections are the names in the list of corrections.
+// registeredCorrections returns the names of the corrections in csrc/corrections/corrections.c.
 func registeredCorrections(t *testing.T) (names []string) {
 	t.Helper()
 	list, err := sources.ReadFile("csrc/corrections/corrections.c")
@@ -34,8 +34,9 @@ func registeredCorrections(t *testing.T) (names []string) {
 	return names
 }
 
-// CORRECTIONS.md has a row for each correction in the list, and for no other: its file, its number of lines, what
-// it gains in bytes, and its source. Each file of rules has a row.
+// CORRECTIONS.md has a row for each correction that corrections.c lists, and no other rows of corrections. A row has
+// the correction's file, the file's number of lines, what the correction gains, and its source. Each C file in
+// csrc/corrections has a row.
 func TestCorrectionsAreDescribed(t *testing.T) {
 	page, err := os.ReadFile("CORRECTIONS.md")
 	if err != nil {
@@ -80,7 +81,7 @@ func TestCorrectionsAreDescribed(t *testing.T) {
 	}
 }
 
-// The files of special cases have as many lines as CORRECTIONS.md says.
+// Files with special cases outside csrc/corrections have as many lines as CORRECTIONS.md says.
 func TestLinesBesideTheMechanisms(t *testing.T) {
 	page, err := os.ReadFile("CORRECTIONS.md")
 	if err != nil {
@@ -105,8 +106,9 @@ func TestLinesBesideTheMechanisms(t *testing.T) {
 	}
 }
 
-// Without a correction for what the driver takes for itself, segments lie elsewhere than in the recordings.
-// cublas-handle moves none of these, since no cuBLAS handle is made.
+// If a correction for memory that the driver takes for itself is switched off, the phantom GPU places some segments
+// elsewhere than an H200 did. The test leaves out the correction cublas-handle, since places.py makes no cuBLAS
+// handle.
 func TestPlacesWithoutACorrection(t *testing.T) {
 	testkit.Python(t)
 	for _, name := range []string{"context", "local-memory", "first-kernel", "more-code"} {
@@ -127,8 +129,8 @@ func TestPlacesWithoutACorrection(t *testing.T) {
 	}
 }
 
-// Without the correction of cuDNN's workspaces, the convolution's workspace differs from the recorded one. The
-// other workspaces do not change.
+// For each correction of cuDNN's workspaces there is a convolution whose workspace differs from the recorded one if
+// this correction is switched off. The workspaces of the other convolutions then stay as recorded.
 func TestWorkspacesWithoutACorrection(t *testing.T) {
 	testkit.Rest(t)
 	profile, err := LoadProfile("h200")

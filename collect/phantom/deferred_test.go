@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The memory that is deferred, without torch: each program of testdata/deferred is linked with deferred.c and reads.c,
-// and ends with 0.
+// The test runs the phantom GPU's code for deferred host memory without torch. It links each C program of
+// testdata/deferred with deferred.c and reads.c. Each program must exit with 0.
 func TestDeferredMemory(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {

@@ -16,14 +16,15 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// Devices that torch has no kernels of their own for, and ones whose workspaces differ.
+// With each profile, torch sees the device's properties and the phantom GPU is not compiled again. The profiles
+// include devices for which torch has no kernels of their own, and devices with another cuBLAS workspace.
 func TestProfiles(t *testing.T) {
 	python := testkit.Python(t)
 	h200 := testLibrary(t)
 	var tried []string
 	for _, test := range []struct {
 		profile   string
-		workspace int64 // cuBLAS's, from torch's own rule
+		workspace int64 // cuBLAS's workspace by torch's rule
 	}{{"h200", 32 << 20}, {"h100", 32 << 20}, {"a100-40", 8320 << 10}, {"a100-80", 8320 << 10}, {"l40s", 8320 << 10},
 		{"rtx-4090", 8320 << 10}, {"t4", 8320 << 10}} {
 		tried = append(tried, test.profile)
@@ -72,12 +73,13 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// placesWanted are requests, kernels and copies on four devices (testdata/places.py). placesRecorded are the places
-// of the segments in MiB from the first, as recorded. The first two come from examples/seq (vanilla, 8,192 tokens)
-// and examples/headline (vanilla), up to the first place that depends on the process's other mappings. In the one,
-// the block that local memory leaves must stay; in the other, it is given back. The third and fourth show where
-// short programs found 2 MiB, in addition to the 2 MiB that torch held: local memory stays with kernels of random
-// numbers, and a reduction takes more for its code.
+// placesWanted lists the requests (in MiB), kernels and copies that testdata/places.py makes on each of four devices.
+// placesRecorded has the recorded places of the segments on each device, in MiB from the first segment. The first list
+// comes from examples/seq (vanilla, 8,192 tokens) and the second from examples/headline (vanilla), up to the first
+// place that depends on other mappings of the process. In the first list the driver keeps the block that local memory
+// no longer uses, and in the second it gives that block back. The third and the fourth list come from short programs.
+// The third shows that the driver keeps local memory with kernels of random numbers, and the fourth that a reduction
+// needs more memory for its code.
 const placesWanted = `[[32, "distribution", 16, 2, "fill", 2, 2, 20, 2, 2, 2, 2, 20, 2],
 	[250, "distribution", 128, 2, "fill", 16, 16, 16, 16, 64, 64, 16, 16, 16, 16, 64, 64, 16],
 	[2, "copy", "distribution", 22, "another distribution", 32, "fill", 6, 20],
@@ -90,7 +92,7 @@ var placesRecorded = [][]int64{
 	{0, -404, -420, -382},
 }
 
-// places are where the phantom GPU puts segments.
+// places returns where the phantom GPU puts the segments of the requests in wanted, on each of four devices.
 func places(t *testing.T, wanted string, env ...string) (got [][]int64) {
 	t.Helper()
 	library := testLibrary(t)
@@ -99,15 +101,15 @@ func places(t *testing.T, wanted string, env ...string) (got [][]int64) {
 	return got
 }
 
-// Requests land where an H200's driver put them.
+// The phantom GPU puts segments where an H200's driver put them.
 func TestPlaces(t *testing.T) {
 	if got := places(t, placesWanted); !reflect.DeepEqual(got, placesRecorded) {
 		t.Errorf("offsets in MiB\n%v, recorded\n%v", got, placesRecorded)
 	}
 }
 
-// A convolution is one whose workspace was recorded on an H200. It computes an output, or the gradient of an image
-// or weight.
+// convolution is a convolution with the size of its workspace on an H200. Of says whether it computes the output, or
+// the gradient of the image or of the weight.
 type convolution struct {
 	Of       string  `json:"of"`
 	DType    string  `json:"dtype"`
@@ -122,13 +124,14 @@ type convolution struct {
 }
 
 var convolutions = []convolution{
-	// unet: 13 copies of the gradient, for 39 clusters of three, and 15 for as many clusters of eight
+	// These convolutions of unet need 13 copies of the gradient, for 39 clusters of three, and 15 copies, for 15
+	// clusters of eight.
 	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{64, 64, 3, 3}, []int64{8, 64, 128, 128}, 1, 1, false,
 		1917591},
 	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{128, 64, 2, 2}, []int64{8, 128, 64, 64}, 2, 0, false,
 		1966719},
-	// parallel: the rest of a wave is cut into fewer parts than there is room for, clusters of one and two, and no
-	// third wave
+	// In these convolutions of parallel, cuDNN divides the rest of a wave into fewer parts than there is room for,
+	// uses clusters of one and two, and makes no third wave.
 	{"weight", "float32", false, []int64{64, 512, 4, 4}, []int64{512, 512, 3, 3}, []int64{64, 512, 4, 4}, 1, 1, false,
 		16777535},
 	{"weight", "float32", false, []int64{64, 64, 32, 32}, []int64{64, 64, 3, 3}, []int64{64, 64, 32, 32}, 1, 1, false,
@@ -137,12 +140,12 @@ var convolutions = []convolution{
 		29721311},
 	{"output", "float32", false, []int64{64, 256, 8, 8}, []int64{256, 256, 3, 3}, []int64{64, 256, 8, 8}, 1, 1, false,
 		10747920},
-	// gan: in addition to two whole waves, and the output of a convolution
+	// These convolutions of gan need parts in addition to two whole waves, and one computes an output.
 	{"weight", "float32", false, []int64{128, 384, 8, 8}, []int64{768, 384, 4, 4}, []int64{128, 768, 4, 4}, 2, 1, false,
 		45613811},
 	{"output", "float32", false, []int64{128, 96, 32, 32}, []int64{192, 96, 4, 4}, []int64{128, 192, 16, 16}, 2, 1,
 		false, 82969139},
-	// diffusion and swa: clusters of sixteen, four and five
+	// These convolutions of diffusion and swa use clusters of sixteen, four and five.
 	{"weight", "bfloat16", false, []int64{64, 512, 16, 16}, []int64{256, 512, 3, 3}, []int64{64, 256, 16, 16}, 1, 1,
 		false, 30671407},
 	{"output", "bfloat16", false, []int64{64, 512, 32, 32}, []int64{128, 512, 3, 3}, []int64{64, 128, 32, 32}, 1, 1,
@@ -151,7 +154,8 @@ var convolutions = []convolution{
 		11927927},
 	{"weight", "bfloat16", false, []int64{64, 48, 48, 48}, []int64{192, 48, 3, 3}, []int64{64, 192, 24, 24}, 2, 1,
 		false, 35687055},
-	// private_conv: as large as convolutions that Winograd's algorithm handles, but cuDNN does not use it here
+	// This convolution of private_conv is as large as convolutions for which cuDNN uses Winograd's algorithm, but here
+	// cuDNN does not use that algorithm.
 	{"weight", "float32", false, []int64{52, 64, 16, 16}, []int64{128, 64, 3, 3}, []int64{52, 128, 16, 16}, 1, 1, false,
 		14451343},
 	{"weight", "float32", false, []int64{52, 128, 8, 8}, []int64{256, 128, 3, 3}, []int64{52, 256, 8, 8}, 1, 1, false,
@@ -160,7 +164,7 @@ var convolutions = []convolution{
 		11010655},
 }
 
-// workspaces returns the workspace sizes of convolutions on a device with this profile, and cuDNN's version.
+// workspaces returns the workspace sizes of convolutions on a phantom GPU with this profile, and cuDNN's version.
 func workspaces(t *testing.T, profile Profile, of []convolution, env ...string) (bytes [][]int64, cudnn int) {
 	t.Helper()
 	h200 := testLibrary(t)
@@ -185,8 +189,8 @@ func workspaces(t *testing.T, profile Profile, of []convolution, env ...string) 
 	return got.Workspaces, got.CuDNN
 }
 
-// Kernels in clusters take the workspaces that an H200 recorded, to the byte. Other versions of cuDNN
-// choose other kernels for some of these convolutions.
+// Convolutions whose kernels run in clusters have the workspaces that an H200 recorded, to the byte. All but the first
+// two are only compared with cuDNN 9.19, since other versions choose other kernels.
 func TestWorkspacesOfClusters(t *testing.T) {
 	testkit.Rest(t)
 	profile, err := LoadProfile("h200")
@@ -202,9 +206,10 @@ func TestWorkspacesOfClusters(t *testing.T) {
 	}
 }
 
-// Workspaces of random convolutions on an H200 (torch 2.11, cuDNN 9.19): 600 with filters of one pixel, a fifth of
-// them strided; 400 others, forward and backward; and 3,777 of 1e7 to 4e10 multiply-adds, mostly gradients of 3x3
-// weights. The corrections products, winograd, fourier and fourier-tiles were derived from these.
+// The test compares workspaces of random convolutions with those of an H200 (torch 2.11, cuDNN 9.19). Of these
+// convolutions, 600 have filters of one pixel, a fifth of them strided. Another 400 are of other forms, forward and
+// backward. The remaining 3,777 have 1e7 to 4e10 multiply-adds, and are mostly gradients of 3x3 weights. The
+// corrections products, winograd, fourier and fourier-tiles were derived from these recordings.
 func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 	testkit.Rest(t)
 	recorded := randomConvolutions(t)
@@ -216,7 +221,8 @@ func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 	if cudnn/100 != 919 {
 		t.Skipf("cuDNN %d is not the one that was recorded", cudnn)
 	}
-	// near: within a block of torch's, which a product of matrices may or may not ask for
+	// n counts convolutions, same those with as many blocks of 512 bytes as recorded, and near those with at most one
+	// block more or less.
 	type tally struct{ n, same, near int }
 	tallies := map[string]*tally{}
 	for i, c := range recorded {
@@ -247,9 +253,9 @@ func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 			one.near++
 		}
 	}
-	// As cuDNN has them without a device 45, 38 and 40 of 100 of the first pointwise ones are near. With clusters alone
-	// (CORRECTIONS.md) 81 of 100 gradients of weights in fp32 are, of the 2,405 that were recorded last, and 64
-	// of 100 without TF32.
+	// Without any correction, 45, 38 and 40 % of the first pointwise convolutions are near. With only the correction
+	// clusters (CORRECTIONS.md), 81 % of the 2,405 gradients of weights in fp32 that were recorded last are near, and
+	// 64 % of those without TF32.
 	for kind, least := range map[string]struct{ n, percent int }{
 		"pointwise output": {400, 96}, "pointwise image": {400, 96}, "pointwise weight": {400, 83}, "other": {2000, 97},
 		"gradients of weights in fp32": {2000, 97}, "without TF32": {200, 99},
@@ -266,7 +272,8 @@ func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 	}
 }
 
-// Threads that query cuDNN at the same time get the same answers as alone: withheld.c listens for one at a time.
+// Threads that ask cuDNN for workspaces at the same time get the same answers as one thread alone, since withheld.c
+// handles one query at a time.
 func TestWorkspacesAskedByThreads(t *testing.T) {
 	testkit.Rest(t)
 	library := testLibrary(t)
@@ -322,9 +329,9 @@ func randomConvolutions(t *testing.T) []convolution {
 	return all
 }
 
-// docs/accuracy.md says that cuDNN plans kernels in clusters for 18 multiprocessors, whatever the device property
-// says, and that this stays so if a profile does not say how many clusters the device holds. If this test fails,
-// cuDNN now uses the property. Then revise the page, README's limits and the note on cuDNN's engines.
+// docs/accuracy.md says that, on the phantom GPU, cuDNN plans kernels in clusters for 18 multiprocessors, whatever the
+// device has. If this test fails, cuDNN now uses the device's number of multiprocessors. Then revise docs/accuracy.md,
+// README's limits and the note on cuDNN's engines.
 func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 	testkit.Rest(t)
 	for _, test := range []struct {
@@ -342,17 +349,18 @@ func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 			profile.ClustersSource = ""
 		}
 		got, _ := workspaces(t, profile, convolutions[:1])
-		if !slices.Equal(got[0], []int64{295107}) { // two copies of 147,456 bytes; an H200 takes 13
+		if !slices.Equal(got[0], []int64{295107}) { // two copies of 147,456 bytes; on an H200 there are 13
 			t.Errorf("%d multiprocessors, clusters %v: workspaces of %v bytes", test.multiprocessors, test.clusters,
 				got)
 		}
 	}
 }
 
-// Segments lie among the process's own mappings. examples/accuracy/development/accumulate.py moves eight layers of
-// 32 MiB to the device one by one. An H200's driver put these segments into the gaps that the layers left above all
-// others, as soon as a gap was 32 MiB larger than the block. Then the first kernel, after copies, freed the
-// context's block. How far above they lie depends on other mappings, so only the order is compared.
+// Segments lie in the process's address space, among its other mappings. examples/accuracy/development/accumulate.py
+// moves eight layers of 32 MiB from the host to the device one by one. Each move leaves a gap where the layer was,
+// above all segments. An H200's driver put segments into these gaps as soon as a gap was 32 MiB larger than the
+// segment. The first kernel, which came after copies, then freed the context's block. How far above the others these
+// segments lie depends on further mappings, so the test compares only their order.
 func TestPlacesAmongTheHosts(t *testing.T) {
 	wants := `[["map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32",
 		20, "copy", 2, 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap",
@@ -365,7 +373,7 @@ func TestPlacesAmongTheHosts(t *testing.T) {
 	}
 }
 
-// order has the indices of places from the lowest to the highest.
+// order returns the indices of places, from the lowest place to the highest.
 func order(places []int64) []int {
 	indices := make([]int, len(places))
 	for i := range indices {

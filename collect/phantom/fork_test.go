@@ -2,8 +2,8 @@ package phantom
 
 import "testing"
 
-// A child process cannot use a device that its parent has begun to use, nor can the child's children. A child that
-// was forked before can.
+// As with CUDA, a child process cannot use a device that its parent used before the fork, and neither can the child's
+// children. A child that was forked before the parent used the device can use it.
 func TestForks(t *testing.T) {
 	const notInitialized = 3
 	library := testLibrary(t)

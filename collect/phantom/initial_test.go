@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// However a script reads the initial values that it drew on the host, it reads the same values as without deferred
-// drawing. Values that it does not read take no memory.
+// The phantom GPU defers the drawing of a script's random initial values on the host. However the script reads such
+// values, it reads the same as if they were drawn at once. Values that the script does not read take no memory.
 func TestInitialValues(t *testing.T) {
 	library, module := withModule(t)
 	type result struct {
@@ -34,7 +34,8 @@ func TestInitialValues(t *testing.T) {
 			t.Errorf("%s: %v, drawn at once %v", name, got, want)
 		}
 	}
-	// 8 weights, their casts, and 5 batches: these include 512 MiB of weights that are never made.
+	// initial.py never reads 8 weights, their 8 casts and 5 batches. These include 512 MiB of weights, for which no
+	// memory is used.
 	const unread = 8 + 8 + 5
 	if eager.All != 0 || put.Deferred != unread || put.Made != 0 || put.All < unread+30 {
 		t.Errorf("eagerly %d were deferred; else %d, of the last %d %d, and %d of them made", eager.All, put.All,
@@ -48,7 +49,8 @@ func TestInitialValues(t *testing.T) {
 	}
 }
 
-// A fault that is the script's own ends it as it would have.
+// If a script makes a segmentation fault of its own, it ends as it would without the phantom GPU's fault handler for
+// deferred values.
 func TestFaultsOfItsOwn(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)
@@ -88,7 +90,7 @@ ctypes.string_at(16)
 	}
 }
 
-// Several threads of a script may use its deferred tensors. None of them crashes or waits for ever.
+// Several threads of a script may use tensors whose values are deferred. No thread crashes or waits for ever.
 func TestInitialValuesOfThreads(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)

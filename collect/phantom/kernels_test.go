@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Only what runs is listed here: CUDA's rules, from its programming guide on binary, PTX, architecture- and
-// family-specific code.
+// kernelsFor chooses the kernels of a torch build that run on a device. The cases follow the rules of CUDA's
+// programming guide for binary, PTX, architecture-specific and family-specific code.
 func TestKernelsFor(t *testing.T) {
 	const wheel = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"
 	for _, test := range []struct {
@@ -18,7 +18,7 @@ func TestKernelsFor(t *testing.T) {
 	}{
 		{wheel, "h200", 90, 90},
 		{wheel, "a100-40", 80, 80},
-		// It has no kernels of its own, so the device reports the kernels of the previous generation.
+		// The wheel has no kernels built for this device, so the device reports those of the previous generation.
 		{wheel, "l40s", 86, 86},
 		{wheel, "rtx-4090", 86, 86},
 		{wheel, "t4", 75, 75},
@@ -75,7 +75,7 @@ func TestReadArchitectures(t *testing.T) {
 		"a\x00sm_75 sm_90a compute_120f\x00b":        {"sm_75", "sm_90a", "compute_120f"},
 		"a\x00compute_90\x00b":                       {"compute_90"},
 		"a\x00sm_80\x00b\x00sm_80\x00":               {"sm_80"},
-		"a\x00sm_80\x00b\x00sm_80 sm_90\x00":         nil, // which of them it is cannot be known
+		"a\x00sm_80\x00b\x00sm_80 sm_90\x00":         nil, // two different lists: dpsight cannot know which is right
 		"a\x00sm_80 is required\x00sm_\x00sm_8x\x00": nil,
 		"a\x00sm_80": nil,
 		"":           nil,
@@ -107,7 +107,7 @@ func TestBuildRefusesADeviceWithoutKernels(t *testing.T) {
 	if !errors.Is(err, ErrNoKernels) || !strings.Contains(err.Error(), "Tesla T4 has compute capability 7.5") {
 		t.Errorf("got %v", err)
 	}
-	// The same torch has some for the default device: the next thing that is missing is the compiler.
+	// The same torch has kernels for the default device, so Build fails later, for lack of a compiler.
 	_, err = Build(t.Context(), Options{Python: python, CacheDir: t.TempDir(), Compiler: "no-such-compiler"})
 	if !errors.Is(err, ErrNoCompiler) {
 		t.Errorf("got %v", err)

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// With several ranks the exit code comes from the rank that failed first, wherever it stands among them.
+// If several ranks fail, the launcher's exit code is the exit code of the rank that failed first, whatever the rank's
+// number.
 func TestExitCodeOfRanks(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil || runtime.GOOS != "linux" || runtime.NumCPU() < 2 {
@@ -21,7 +22,7 @@ func TestExitCodeOfRanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	launcher := filepath.Join(dir, RanksLauncher)
-	// The other one goes once the launcher has taken note of the first one's end.
+	// The rank whose code is not 3 exits only after the launcher has noticed the end of the rank with code 3.
 	const rank = `
 import os, sys, time
 file, code = sys.argv[1], int(os.environ["CODE"])

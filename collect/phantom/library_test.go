@@ -41,7 +41,7 @@ func TestEnvKeepsHowOpenMPWaits(t *testing.T) {
 	}
 }
 
-// Triton's compiled kernels are kept, although a run has its own TorchInductor cache.
+// If a run has its own TorchInductor cache, Triton's compiled kernels still go to the shared scratch folder.
 func TestInductorsOwnFolder(t *testing.T) {
 	vars := (&Library{ScratchDir: "/cache/compiled", InductorDir: "/run/inductor"}).Vars()
 	if vars["TORCHINDUCTOR_CACHE_DIR"] != "/run/inductor" || vars["TRITON_CACHE_DIR"] != "/cache/compiled/triton" {

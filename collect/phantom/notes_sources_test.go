@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// TestNotesAreWhatIsWritten: analyses know notes by the parts of them that schemas.Note… name. Each is part of a string
-// in the C or Python sources that write notes: a note that is put in other words must be so in schemas too.
+// TestNotesAreWhatIsWritten checks that the text of every constant schemas.Note… occurs in a string of the C or Python
+// sources that write notes. Analyses recognise notes by these texts, so whoever changes a note's words must change the
+// constant too.
 func TestNotesAreWhatIsWritten(t *testing.T) {
 	written := strings.Join(stringsWritten(t, "csrc", "pysrc", filepath.Join("..", "agent", "python")), "\n")
 	notes := noteConstants(t)
@@ -28,7 +29,7 @@ func TestNotesAreWhatIsWritten(t *testing.T) {
 	}
 }
 
-// noteConstants are the constants of schemas whose names begin with Note.
+// noteConstants returns the values of the string constants of package schemas whose names begin with Note, by name.
 func noteConstants(t *testing.T) map[string]string {
 	t.Helper()
 	packages, err := filepath.Glob(filepath.Join("..", "..", "schemas", "*.go"))
@@ -55,14 +56,14 @@ func noteConstants(t *testing.T) map[string]string {
 	return notes
 }
 
-// Comments of C and Python, and the text between two adjacent string literals.
+// These patterns match comments of C and Python, what lies between two adjacent string literals, and a string literal.
 var (
 	comments = regexp.MustCompile(`(?m)/\*(?s:.*?)\*/|^\s*//.*$|^\s*#.*$|\s//\s.*$`)
 	seam     = regexp.MustCompile(`"\s*f?"`)
 	literal  = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
 )
 
-// stringsWritten are the string literals of the sources in the folders.
+// stringsWritten returns the string literals of the C and Python sources in the folders.
 func stringsWritten(t *testing.T, folders ...string) (out []string) {
 	t.Helper()
 	for _, folder := range folders {

@@ -17,7 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// testLibrary is the phantom GPU from the user's cache, or is built there if these sources were not built before.
+// testLibrary returns the phantom GPU built from the current sources. It takes the build from the user's cache, or
+// builds it there first.
 func testLibrary(t *testing.T) *Library {
 	t.Helper()
 	python := testkit.Python(t)
@@ -94,7 +95,7 @@ func TestTraining(t *testing.T) {
 	}
 }
 
-// A real driver and a real NVML beside the phantom must never be loaded, even if they come first in the search.
+// torch must load the phantom GPU's driver and NVML even if another driver and NVML come first in LD_LIBRARY_PATH.
 func TestDecoysAreNotLoaded(t *testing.T) {
 	library := testLibrary(t)
 	decoys := t.TempDir()
@@ -124,7 +125,7 @@ func TestOutOfMemory(t *testing.T) {
 		{"expandable_segments:False", "down", 16},
 		{"expandable_segments:False", "7", 16},
 		{"expandable_segments:False", "@" + recordedSegments(t), 16},
-		// Mapped in steps of 20 MiB: the sixteenth block would need 1,040 MiB.
+		// Expandable segments grow in steps of 20 MiB, so the sixteenth block would need 1,040 MiB.
 		{"expandable_segments:True", "", 15},
 	} {
 		t.Run(test.allocator+" "+filepath.Base(test.policy), func(t *testing.T) {
@@ -149,8 +150,8 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// recordedSegments returns the path of a file that lists segments. The script requests the first two and none of
-// the others.
+// recordedSegments returns the path of a file that lists segments. limit.py requests segments of the first two
+// entries' size, and none of the third entry's.
 func recordedSegments(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "segments")
 	write(t, path, "4000000 7f0040000000\n4000000 7f0000000000\n200000 7f0000000000\n", 0o644)
@@ -197,8 +198,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What libraries report only on a device is estimated. torch's checks of unknown values are assumed to succeed. No
-// operator fails that would not fail on a device.
+// Where a library reports a workspace's size only on a device, the phantom GPU estimates it. Where torch checks
+// unknown values, it assumes that the check succeeds. No operator fails that would not fail on a device.
 func TestOperators(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)
@@ -271,7 +272,7 @@ func TestConcurrentBuilds(t *testing.T) {
 	if err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	// A damaged entry of the cache is built again.
+	// Build builds a damaged entry of the cache again.
 	if err := os.Remove(filepath.Join(folders[0], "libcuda.so.1")); err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +281,8 @@ func TestConcurrentBuilds(t *testing.T) {
 	}
 }
 
-// See csrc/finalize.c: such processes used to abort, or to wait for ten seconds.
+// A process that ends right after a backward pass, while a thread of torch's autograd engine still works, ends
+// normally and within seconds (see csrc/finalize.c).
 func TestProcessesEndCleanly(t *testing.T) {
 	library := testLibrary(t)
 	ends := 1
@@ -289,7 +291,7 @@ func TestProcessesEndCleanly(t *testing.T) {
 	}
 	for range ends {
 		var last struct {
-			NS int64 `json:"end_ns"` // when it came to its end: importing torch takes as long as the machine is busy
+			NS int64 `json:"end_ns"` // when the script came to its end, so that the import of torch does not count
 		}
 		runScript(t, library, &last, "exits.py", nil)
 		if took := time.Since(time.Unix(0, last.NS)); took > 9*time.Second {
@@ -298,8 +300,8 @@ func TestProcessesEndCleanly(t *testing.T) {
 	}
 }
 
-// Kernels of extensions and of Triton run as no-ops, as torch's kernels do. The prediction names them, since their
-// results are unknown.
+// On the phantom GPU, kernels of extensions and of Triton run as no-ops, as torch's kernels do. A note names their
+// library, since their results are unknown.
 func TestForeignKernelsAreNamed(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)

@@ -12,7 +12,7 @@ import (
 	"testing/fstest"
 )
 
-// archiveOf packs made-up libraries that answer for these functions.
+// archiveOf returns a zip of fake libraries whose list of symbols has these functions.
 func archiveOf(t *testing.T, symbols string) []byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -31,7 +31,8 @@ func archiveOf(t *testing.T, symbols string) []byte {
 	return packed.Bytes()
 }
 
-// callingTorch is a made-up torch that calls one CUDA function.
+// callingTorch makes a fake torch that calls one CUDA function, cudaMalloc. It also returns the name of the archive
+// that Build looks for.
 func callingTorch(t *testing.T) (python, archive string) {
 	t.Helper()
 	python = completeFakeTorch(t)
@@ -55,7 +56,8 @@ func callingTorch(t *testing.T) (python, archive string) {
 	return python, "prebuilt/" + name
 }
 
-// Libraries that are inside dpsight are taken without a compiler, if they answer for all that torch calls.
+// If dpsight contains compiled libraries with every CUDA function that torch calls, Build unpacks them and needs no
+// compiler.
 func TestBuildUnpacks(t *testing.T) {
 	python, name := callingTorch(t)
 	options := Options{Python: python, CacheDir: t.TempDir()}
@@ -92,7 +94,7 @@ func TestBuildUnpacks(t *testing.T) {
 		t.Errorf("a broken archive: %v", err)
 	}
 
-	// An explicitly named compiler must be used.
+	// If a compiler is named explicitly, Build must use it.
 	t.Setenv("PATH", path)
 	named := options
 	named.Compiler = "no-such-compiler"
@@ -101,7 +103,7 @@ func TestBuildUnpacks(t *testing.T) {
 	}
 }
 
-// A build from a checkout has nothing inside.
+// A dpsight that was built from a checkout contains no compiled phantom GPU.
 func TestNothingPrebuilt(t *testing.T) {
 	if inside := versionsIn(prebuilt); len(inside) > 0 {
 		t.Errorf("%v", inside)

@@ -15,8 +15,8 @@ func TestLoadProfile(t *testing.T) {
 		if profile.ID != name {
 			t.Errorf("the file of profile %q has the id %q", name, profile.ID)
 		}
-		// Common to everything read from a device or published. A nominal size, or a typing error, does not have
-		// it.
+		// Every size that a device reports is a multiple of 64 KiB and no whole number of GiB. A nominal size or a
+		// typing error would not pass both checks.
 		for _, property := range []string{"total_memory_bytes", "context_bytes"} {
 			if bytes := profile.Properties[property]; bytes%(64<<10) != 0 || bytes%(1<<30) == 0 {
 				t.Errorf("%s of profile %q is %d, which no device reports", property, name, bytes)
@@ -32,7 +32,8 @@ func TestLoadProfile(t *testing.T) {
 	}
 }
 
-// NVIDIA's statements hold for every device of a compute capability: if two files disagree, one has a typing error.
+// NVIDIA publishes these properties per compute capability. If two profiles of one compute capability disagree, one of
+// them has a typing error.
 func TestProfilesOfOneArchitectureAgree(t *testing.T) {
 	first := map[int64]Profile{}
 	for _, name := range Profiles() {

@@ -8,8 +8,9 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// Processes on one device share its memory: both what they see as free and what they can request. A second context
-// takes its part. What a killed process held is free again. Processes with another page have other devices.
+// Processes on one phantom device share its memory: both what they see as free and what they can request. The context
+// of a second process takes memory too. What a killed process held is free again. Processes that are given another
+// shared page have other devices.
 func TestProcessesShareADevice(t *testing.T) {
 	testkit.Rest(t)
 	library := testLibrary(t)

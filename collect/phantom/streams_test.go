@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// torch.cuda._sleep makes work that is not done yet, for scripts and torch's own tests. An event behind it is
-// pending, and memory that another stream uses is not handed out again. A graph runs its kernels in order.
+// On the phantom GPU, torch.cuda._sleep keeps a stream busy. An event recorded after it is pending, and the allocator
+// does not hand out memory again that the busy stream uses.
 func TestStreams(t *testing.T) {
 	library := testLibrary(t)
 	var got struct {

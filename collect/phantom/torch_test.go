@@ -14,7 +14,8 @@ import (
 	"github.com/dpsight/dpsight/collect/interpreter"
 )
 
-// fakePython returns an interpreter that says where torch is, and a site folder to put one in.
+// fakePython returns a script that answers dpsight's questions as a Python interpreter does. It also returns the
+// folder in which a test can put a fake torch.
 func fakePython(t *testing.T, withTorch bool) (python, site string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
@@ -167,7 +168,7 @@ func TestBuildStops(t *testing.T) {
 	}
 }
 
-// One that waits for another's build compiles nothing itself, and can be stopped.
+// A build waits while another process builds the same folder. The waiting can be cancelled.
 func TestBuildsWaitForEachOther(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "lib")
 	unlock, err := lockBuild(t.Context(), folder)

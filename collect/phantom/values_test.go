@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// withModule gives the phantom GPU and a folder with the Python modules.
+// withModule returns the phantom GPU and a folder with its Python modules.
 func withModule(t *testing.T) (*Library, string) {
 	library, module := testLibrary(t), t.TempDir()
 	if _, err := Unpack(module); err != nil {
@@ -64,7 +64,7 @@ func TestUnknownReadsAreFoundByLine(t *testing.T) {
 	if got.Item != 1 || !reflect.DeepEqual(got.Loop, []int{4}) {
 		t.Errorf("one read counts %d, four count %v", got.Item, got.Loop)
 	}
-	// Printing asks for those that are not zero.
+	// Printing a tensor asks which of its elements are not zero, which counts as a guess.
 	if want := map[string]int{"nonzero": 5, "_unique2": 1}; !reflect.DeepEqual(got.Guesses, want) {
 		t.Errorf("guesses %v, want %v", got.Guesses, want)
 	}
@@ -102,7 +102,8 @@ func TestFiniteIsAssumed(t *testing.T) {
 	}
 }
 
-// The peers of a rank are copies of it. Each read of a value that depends on them is reported.
+// In a simulated world, a reduction assumes that all ranks have the same values as this rank. The phantom GPU reports
+// each read of a value that depends on this assumption.
 func TestReductionsOfEqualRanks(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)
@@ -170,8 +171,9 @@ func TestWhatIsChangedUnseenIsUnknown(t *testing.T) {
 	}
 }
 
-// An unknown loss falls with each read. So a loop with patience runs all its epochs. A loop that waits for a
-// threshold runs more than one step and ends. Each read is listed.
+// An unknown loss falls with each read. So a loop that stops after several epochs without a better loss runs all its
+// epochs. A loop that waits for the loss to pass a threshold makes at least one step and ends. The phantom GPU lists
+// each read.
 func TestUnknownScalarsFall(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)
@@ -211,8 +213,9 @@ func TestUnknownScalarsFall(t *testing.T) {
 	}
 }
 
-// A test can answer one read differently without changing the others. For a failure, dpsight names the reads that
-// may have caused it: the reads in the function that failed first and, if a library failed, the library's line too.
+// The phantom GPU can answer one unknown read in the other way without changing the answers to other reads. For a
+// failure it names the reads that may have caused it: those in the function that failed first and, if a library raised
+// the error, the library's line too.
 func TestReadsAreDecided(t *testing.T) {
 	library, module := withModule(t)
 	var got struct {
@@ -241,8 +244,8 @@ func TestReadsAreDecided(t *testing.T) {
 	}
 }
 
-// A loop that waits for an unknown truth value ends: after very many reads as false, the value is true once. A
-// warning names the line, and the reads are reported while the loop still waits.
+// A loop that waits for an unknown truth value ends, since after many reads as false the phantom GPU answers true
+// once. A warning names the loop's line, and the reads are reported while the loop still waits.
 func TestWaitsEnd(t *testing.T) {
 	library, module := withModule(t)
 	var got struct {

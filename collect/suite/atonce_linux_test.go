@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// trials returns how many times two processes do the same at once; rest includes the cases that make test leaves
-// out.
+// trials returns how many times a test runs two processes that do the same thing at the same time. rest includes the
+// cases that make test leaves out.
 func trials(rest bool) int {
 	if rest {
 		return 50
@@ -22,7 +22,7 @@ func trials(rest bool) int {
 	return 6
 }
 
-// twice continues a suite in two processes at once.
+// twice resumes a suite in two processes at the same time.
 func twice(request []byte) (outputs [2]string, errs [2]error) {
 	var both sync.WaitGroup
 	for i := range 2 {
@@ -38,8 +38,8 @@ func twice(request []byte) (outputs [2]string, errs [2]error) {
 	return outputs, errs
 }
 
-// When two processes resume a suite that has nothing in the store, one begins it. The other reports that it is
-// being made, or finds it complete.
+// If two processes resume a suite that has no run in the store, one of them begins the suite. The other process
+// reports that the suite is being made, or finds it complete.
 func TestBeginTwiceAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.yaml")
 	if err := os.WriteFile(file, []byte("name: s\ncommand: ['true']\nmatrix: {n: [1]}\n"), 0o600); err != nil {
@@ -71,8 +71,8 @@ func TestBeginTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// When two processes resume a suite at once, one of them makes each remaining run, once. The other reports that the
-// suite is being made, or finds it complete.
+// When two processes resume a suite at once, one of them makes each remaining run, once. The other process reports
+// that the suite is being made, or finds it complete.
 func TestResumeTwiceAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(t.TempDir(), "s.yaml")

@@ -20,7 +20,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// suiteVariable makes the test binary a program that runs or continues a suite.
+// suiteVariable is an environment variable with a suiteRequest in JSON. It makes the test binary a program that runs
+// or resumes the request's suite.
 const suiteVariable = "DPSIGHT_TEST_SUITE"
 
 type suiteRequest struct {
@@ -31,7 +32,7 @@ type suiteRequest struct {
 func TestMain(m *testing.M) {
 	text, ok := os.LookupEnv(suiteVariable)
 	if !ok {
-		// The tests that kill suites sleep nearly all the time: they need no processor each.
+		// All 17 subtests that kill suites run at the same time, since they sleep nearly all the time.
 		flag.Parse()
 		flag.Set("test.parallel", "17")
 		os.Exit(m.Run())
@@ -88,13 +89,14 @@ func (r suiteRequest) run() error {
 	return err
 }
 
-// A moment is when a suite is killed: so long after its start, or after its n-th experiment of this start began.
+// A moment says when a test kills a suite: a delay after the suite's start, or after the n-th experiment of this start
+// began.
 type moment struct {
-	experiment int // 0 = its start
+	experiment int // n; 0 = the suite's start
 	after      time.Duration
 }
 
-// killed starts the suite and kills it at a moment; it reports whether the suite was done before.
+// killed starts the suite and sends it a signal at a moment. It reports whether the suite was done before that.
 func (r suiteRequest) killed(t *testing.T, at moment, signal syscall.Signal) (finished bool) {
 	t.Helper()
 	t.Logf("%s %s after the start of experiment %d", signal, at.after, at.experiment)
@@ -123,14 +125,14 @@ func (r suiteRequest) runs(t *testing.T) {
 	r.start(t, make(chan struct{}), nil)
 }
 
-// begun is how many runs the store has, in whatever state.
+// begun returns how many runs the store has, in any state.
 func (r suiteRequest) begun() int {
 	runs, _ := filepath.Glob(filepath.Join(r.Store, "*", schemas.ManifestFile))
 	return len(runs)
 }
 
 // start runs the suite and reports whether kill ended it. kill returns whether it sent its signal. ended is closed
-// when the suite has ended. A suite that fails by itself is an error, even if it was to be killed.
+// when the suite has ended. If the suite fails before the signal, the test fails.
 func (r suiteRequest) start(t *testing.T, ended chan struct{}, kill func(*os.Process) (sent bool)) (killed bool) {
 	t.Helper()
 	text, err := json.Marshal(r)
@@ -155,9 +157,9 @@ func (r suiteRequest) start(t *testing.T, ended chan struct{}, kill func(*os.Pro
 	return killed
 }
 
-// intact checks a store after a suite was killed that many times. Each experiment has, for each repetition, one run
-// that ended by itself. Each kill lost at most one run per job. The document lists all runs, and nothing is
-// running.
+// intact checks a store after a suite was killed the given number of times and then run to its end. Each experiment
+// has, for each repetition, one run that ended by itself. Each kill lost at most one run per job. The suite's document
+// lists all these runs, and no process of a run is left.
 func (r suiteRequest) intact(t *testing.T, kills int) {
 	t.Helper()
 	s, err := Load(r.File)
@@ -213,8 +215,8 @@ func (r suiteRequest) intact(t *testing.T, kills int) {
 	}
 }
 
-// A suite that is killed at any moment, by any means, and gone on with loses at most what was in flight and repeats
-// nothing.
+// If a suite is killed at any moment, by SIGKILL, SIGTERM or SIGINT, and then resumed, it loses at most the runs that
+// were being made. It repeats no finished run.
 func TestKillAndResume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs one-second scripts for a while")
@@ -231,9 +233,8 @@ func TestKillAndResume(t *testing.T) {
 				t.Fatal(err)
 			}
 			any := []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
-			// The first kill hits an experiment on its way, so that the case proves something: the four experiments
-			// take at least two seconds. Later kills come at any moment, even before the first experiment or after
-			// the last.
+			// The first kill comes while an experiment runs, since the four runs take at least two seconds. The second
+			// kill may come at any moment, even before the first experiment or after the last.
 			if request.killed(t, moment{1, time.Duration(r.Int64N(int64(1200 * time.Millisecond)))}, any[r.IntN(4)]) {
 				t.Fatal("the suite ended before it was killed")
 			}
@@ -243,7 +244,7 @@ func TestKillAndResume(t *testing.T) {
 			}
 			request.runs(t)
 			request.intact(t, kills)
-			// And once more, when all is done: nothing is run.
+			// If a complete suite is resumed, it makes no run.
 			before, _ := filepath.Glob(filepath.Join(request.Store, "*", schemas.ManifestFile))
 			request.runs(t)
 			if after, _ := filepath.Glob(filepath.Join(request.Store, "*", schemas.ManifestFile)); len(after) != len(
@@ -270,7 +271,7 @@ func TestKillAndResumeOnThePhantom(t *testing.T) {
 			if err := os.WriteFile(request.File, []byte(file), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			// An experiment takes more than a second, since importing torch does.
+			// The kill comes before the experiment ends: it takes more than a second, since importing torch does.
 			if request.killed(t, moment{1 + i%2, time.Duration(r.Int64N(int64(time.Second)))}, syscall.SIGKILL) {
 				t.Fatal("the suite ended before it was killed")
 			}

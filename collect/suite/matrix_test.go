@@ -46,8 +46,8 @@ include: [{method: dpsgd, physical_batch_size: 4, name: chosen}]
 	if got := names(s); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	// Of the 9 cells, exclude removes the two with a small physical batch. The constraint removes the three whose
-	// physical batch is too large, which the options themselves refuse.
+	// Of the 9 cells, exclude removes two with a small physical batch. The condition "where" removes the three whose
+	// physical batch is larger than the batch, which the options would refuse too.
 	if s.LeftOut != 5 || s.Cooldown != 2*time.Second || s.Experiments[4].Repeats != 1 || s.Experiments[0].Repeats != 3 {
 		t.Errorf("%d left out, cooldown %s, repeats %d and %d", s.LeftOut, s.Cooldown, s.Experiments[4].Repeats,
 			s.Experiments[0].Repeats)
@@ -164,8 +164,8 @@ func TestParseRefusesPlans(t *testing.T) {
 	}
 }
 
-// A name for a method with other parameters asks for these too, of experiments that their options refuse as well: ew
-// has no bf16.
+// In exclude, where and baseline, and with --only, a name such as ew stands for the method dpsgd with an option. It
+// selects only experiments with both. This also works for experiments that the options refuse: ew has no bf16.
 func TestNamesOfMethodsWithParameters(t *testing.T) {
 	names := func(s *Suite) string {
 		var out []string

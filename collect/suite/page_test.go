@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The page on suites has a row for every key that the reader takes, and the error that lists them names each.
+// docs/suites.md has a row for every key that a suite's file may have. The error about an unknown key names all keys
+// of the document.
 func TestPageHasEveryKey(t *testing.T) {
 	page, err := os.ReadFile("../../docs/suites.md")
 	if err != nil {

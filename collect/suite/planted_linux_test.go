@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// No secret of a suite's file gets into a name, whatever its origin. It is not in the plan, in the name of a folder
-// or file, in a file's text, or on the console.
+// If a suite's file has a secret, in a parameter, a name or a URL, dpsight shows it nowhere: not in the plan, in the
+// name of a folder or file, in a file's text, or on the console.
 func TestPlantedInNames(t *testing.T) {
 	for name, text := range map[string]string{
 		"varied":      "experiments: [{n: 1, token: SECRET}, {n: 2, token: other-hush-77}]",
@@ -26,7 +26,8 @@ func TestPlantedInNames(t *testing.T) {
 		"baseline":    "baseline: {token: SECRET}\nmatrix: {n: [1, 2]}\ndefaults: {token: SECRET}",
 		"the suite's": "name: of-gh~p_PwEabcdeFGHIJK0123456789LmnopQRSTUV\nmatrix: {n: [1, 2]}",
 	} {
-		// In a folder's name some characters become dashes. Text that a scanner would find is written with a ~.
+		// The secret has characters that become dashes in a folder's name, so the test searches for its parts. A ~,
+		// which the test removes, keeps scanners from finding the secrets in this file.
 		text = strings.NewReplacer("SECRET", "hush@hush!77", "~", "").Replace(text)
 		secrets := []string{"hush", "x7Z", "PwEabcde"}
 		if !strings.HasPrefix(text, "name:") {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// If one repeat of each is recorded, the recorded ones are not all in the first round, and a reordered file records
-// the same ones.
+// If a suite records one repeat of each experiment, the recorded repeats are spread over several rounds. If the file
+// is reordered, the same repeats are recorded.
 func TestOneRepeatIsRecorded(t *testing.T) {
 	s, err := Load("headline-batch")
 	if err != nil {
@@ -54,8 +54,8 @@ func TestOneRepeatIsRecorded(t *testing.T) {
 	}
 }
 
-// With more repeats than an unfinished suite had, the recorded repeat is the same one or one still to be made.
-// Otherwise none might be recorded.
+// If a user adds repeats to an unfinished suite, the recorded repeat of an experiment stays the same or becomes the
+// added one. If it became another one that is already made, no repeat might be recorded.
 func TestMoreRepeatsAreRecorded(t *testing.T) {
 	s, err := Load("headline-batch")
 	if err != nil {

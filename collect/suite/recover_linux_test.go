@@ -12,7 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Resuming a suite makes the missing tables of its runs, and goes on if that fails.
+// Resuming a suite makes the missing tables of its earlier runs. If that fails for a run, the suite reports the
+// failure and continues.
 func TestResumeRecovers(t *testing.T) {
 	dir := t.TempDir()
 	s := parse(t, "name: s\ncommand: [sh, -c, 'echo {n}']\nmatrix: {n: [1, 2, 3]}\n")

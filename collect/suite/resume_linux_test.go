@@ -18,7 +18,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// one makes the runs of a suite that are left in a store, or all of them.
+// one runs a suite. With options it resumes the suite, so only the runs are made that the store lacks.
 func one(t *testing.T, s *Suite, dir string, o *ResumeOptions) (*Outcome, *Resumption) {
 	t.Helper()
 	m := &collect.Machine{}
@@ -61,7 +61,7 @@ func made(out *Outcome) string {
 	return strings.Join(names, " ")
 }
 
-// flaky fails where a file of the experiment's name lies in the folder.
+// flaky is a suite's command that fails if the given folder has a file with the experiment's n as its name.
 const flaky = `[sh, -c, 'test ! -e "$0/{n}" || { echo "no luck with {n}" >&2; exit 3; }', %q]`
 
 func TestResumeKnowsExperimentsByContent(t *testing.T) {
@@ -78,8 +78,8 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 	}
 	id := out.Suite.ID
 
-	// The file is reordered, extended and has repetitions. Finished runs are not made again, and the failed run is
-	// not tried again.
+	// The suite's file is then reordered, extended and has repeats. Resuming it repeats neither the finished runs nor
+	// the failed run.
 	second := parse(t, "name: s\n"+command+"repeats: 2\nmatrix: {n: [3, 2, 4]}\n")
 	out, earlier := one(t, second, dir, &ResumeOptions{})
 	if made(out) != "n4/0 n3/1 n2/1 n4/1" || out.Err() == nil || out.Suite.ID != id || earlier.Suite.ID != id {
@@ -93,11 +93,11 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 	if got := strings.Join(cells, " "); got != "n3:2 n2:2 n4:2 n1:1" {
 		t.Errorf("the document has %s", got)
 	}
-	if done, unwell := earlier.Done(second.Experiments[1]); done != 2 || unwell != 2 { // the one of now too
+	if done, unwell := earlier.Done(second.Experiments[1]); done != 2 || unwell != 2 { // with the one made now
 		t.Errorf("n2 was made %d times, %d failed", done, unwell)
 	}
 
-	// With RetryFailed only the failed runs are made again, and the old ones are superseded.
+	// With RetryFailed, resuming makes only the failed runs again. The new runs supersede the failed ones.
 	os.Remove(filepath.Join(bad, "2"))
 	out, _ = one(t, second, dir, &ResumeOptions{RetryFailed: true})
 	if made(out) != "n2/0 n2/1" || out.Err() != nil {
@@ -108,13 +108,14 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 
-	// Now all is done.
+	// If all runs have ended well, resuming makes none.
 	out, _ = one(t, second, dir, &ResumeOptions{ID: id, RetryFailed: true})
 	if made(out) != "" || out.Err() != nil || len(out.Runs) != 6 {
 		t.Errorf("%s, %d runs", made(out), len(out.Runs))
 	}
 
-	// A run whose folder is gone is made again, and a part of the suite leaves the rest alone.
+	// A run whose folder was removed is made again. If only a part of the suite is resumed, other removed runs are not
+	// made.
 	os.RemoveAll(filepath.Join(dir, doc.Experiments[0].RunIDs[0]))
 	os.RemoveAll(filepath.Join(dir, out.Suite.Experiment(second.Experiments[2].Key).RunIDs[1]))
 	part, err := second.Select([]string{"n=4"})
@@ -132,7 +133,7 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 	}
 }
 
-// Runs of a GPU with another memory are no part of the same suite.
+// A suite that was predicted with another device memory is not resumed, since its runs would not be comparable.
 func TestResumeKnowsTheMemory(t *testing.T) {
 	s := parse(t, "name: s\ncommand: ['true']\nmatrix: {n: [1]}\n")
 	doc, profile := &store.Suite{}, "t4"
@@ -202,7 +203,7 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// The environment of a suite reaches its experiments, and what is secret in it no file.
+// The experiments of a suite get the variables in the suite's environment. A secret among the variables is in no file.
 func TestEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("MODE", "around")
@@ -226,7 +227,8 @@ func TestEnvironment(t *testing.T) {
 	})
 }
 
-// Jobs take runs in order, each on its own GPU. An experiment that finds another one on its GPU fails.
+// With several jobs, a suite's runs begin in order, each on a GPU that no other run uses. The test's command fails if
+// another experiment uses its GPU.
 func TestJobs(t *testing.T) {
 	dir, busy := t.TempDir(), t.TempDir()
 	s := parse(t, "name: j\nrepeats: 2\ncommand: [sh, -c, 'mkdir \"$BUSY/$GPU\" && sleep 0.3 && rmdir \"$BUSY/$GPU\" "+
@@ -314,7 +316,8 @@ func TestJobsAreInterruptedTogether(t *testing.T) {
 	}
 }
 
-// A signal that comes as an experiment ends stops the suite, and not what the experiment became.
+// If an experiment ends well although a signal interrupts the suite, its run counts as done, and resuming does not
+// repeat it.
 func TestResumeKeepsWhatEndedWellThoughInterrupted(t *testing.T) {
 	dir, signals := t.TempDir(), make(chan os.Signal, 1)
 	ready := filepath.Join(t.TempDir(), "ready")

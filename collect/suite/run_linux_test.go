@@ -12,7 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// fakePython answers as an interpreter with torch would, and runs experiments of the method ghost into a failure.
+// fakePython writes a script that answers dpsight's probe as an interpreter with torch does. Experiments of the method
+// ghost fail with this script.
 func fakePython(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,7 +48,7 @@ func TestRunGoesOnAfterAFailure(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var order []string
-	var written []int // how many runs the document had when each run ended
+	var written []int // at the end of each run, the number of runs in the suite's document
 	out, err := s.Run(t.Context(), Options{
 		Template: collect.Experiment{Store: dir, Python: fakePython(t), Machine: &collect.Machine{}},
 		Begin:    func(i, of int, x Task) { order = append(order, x.Name) },

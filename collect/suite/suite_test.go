@@ -67,7 +67,7 @@ func TestBuiltinSuites(t *testing.T) {
 	}
 }
 
-// headline-batch has all methods, except one that is only another name and those that refuse bf16.
+// The suite headline-batch has every method that accepts bf16.
 func TestHeadlineBatchHasAllMethods(t *testing.T) {
 	s, err := Load("headline-batch")
 	if err != nil {

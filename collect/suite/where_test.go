@@ -72,7 +72,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// randomWhere returns a constraint and a function with the same meaning.
+// randomWhere returns a random condition, and a function that decides the condition for a cell.
 func randomWhere(r *rand.Rand, depth int) (string, func(map[string]any) bool) {
 	names := []string{"a", "b", "c"}
 	if depth == 0 || r.IntN(3) == 0 {
@@ -97,7 +97,8 @@ func randomWhere(r *rand.Rand, depth int) (string, func(map[string]any) bool) {
 	return "not (" + left + ")", func(m map[string]any) bool { return !l(m) }
 }
 
-// A suite's matrix is what nested loops over it leave, for random matrices, exclusions and constraints.
+// For random matrices, exclusions and conditions, a suite has exactly the experiments that nested loops over the
+// matrix find.
 func TestMatrixAgainstBruteForce(t *testing.T) {
 	empty := 0
 	for seed := range uint64(400) {

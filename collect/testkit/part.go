@@ -9,8 +9,8 @@ import (
 // selects the tests that only `make test-rest` runs, and "all" selects both.
 const partVariable = "DPSIGHT_TEST_PART"
 
-// Part skips a test that is not in the selected part. Tests in the rest are further cases of something that another
-// test in the same package checks. Each such test starts Python and torch, which takes four seconds of a core.
+// Part skips a test that is not in the selected part. Tests for which rest is true are further cases of something that
+// another test in the same package checks. Each such test starts Python and torch, which takes four seconds of a core.
 func Part(t testing.TB, rest bool) {
 	t.Helper()
 	switch part := os.Getenv(partVariable); {

@@ -13,7 +13,8 @@ import (
 // hangLimit is longer than anything that a test waits for can take, even on a busy machine.
 const hangLimit = 2 * time.Minute
 
-// Python returns an interpreter with a CUDA build of torch, and Opacus. If there is none, it skips the test.
+// Python returns the interpreter that DPSIGHT_TEST_PYTHON names, which has a CUDA build of torch and Opacus. If the
+// variable is unset, it skips the test.
 func Python(t testing.TB) string {
 	t.Helper()
 	p := os.Getenv("DPSIGHT_TEST_PYTHON")
@@ -51,7 +52,7 @@ func ExpectGone(t testing.TB, runID string) {
 	}
 }
 
-// Eventually waits until a condition is fulfilled, and fails the test if it is not in time.
+// Eventually waits until ok returns true. It fails the test if that takes longer than two minutes.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(hangLimit); !ok(); time.Sleep(2 * time.Millisecond) {
