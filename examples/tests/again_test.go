@@ -17,7 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every table of every run can be derived again from the run's journal, with the same result.
+// For every run of examples/headline, ingest makes the same tables and the same report from the journal again. Tables,
+// columns and keys that are newer than the store do not count.
 func TestIngestAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it derives every table of a store: a minute under the race detector, which has ingest's own tests")
@@ -62,8 +63,8 @@ func TestIngestAgain(t *testing.T) {
 	}
 }
 
-// reservedAsDerived compares the reserved levels that ingest writes now with those that loading derives for the
-// recorded run, which is older than their table.
+// reservedAsDerived checks the table of reserved levels that ingest writes now. The recorded run is older than this
+// table, so the levels are compared with those that loading derives from the run's events.
 func reservedAsDerived(t *testing.T, recorded, ingested string) {
 	t.Helper()
 	written, err := schemas.Reserved.Read(ingested)
@@ -95,15 +96,15 @@ func newerTable(name string) bool {
 		name == schemas.HostMarks.File()
 }
 
-// newColumns are columns of the allocations that are newer than the recorded stores.
+// newColumns are columns of allocations.parquet that are newer than the recorded stores.
 var newColumns = []string{"open_bytes", "line_id"}
 
-// zerosLeftOut are columns of steps and phases in which the recorded stores have null where a figure is 0.
+// zerosLeftOut are columns of steps.parquet and phases.parquet in which the recorded stores have null instead of 0.
 var zerosLeftOut = []string{"allocated_begin_bytes", "allocated_end_bytes", "reserved_begin_bytes",
 	"reserved_end_bytes", "peak_bytes"}
 
-// withoutNewKeys returns an ingest report without the keys that are newer than the recorded stores: digests, and a new
-// schema.
+// withoutNewKeys returns an ingest report without its schema, and without the digests, which are newer than the
+// recorded stores.
 func withoutNewKeys(t *testing.T, document []byte) []byte {
 	t.Helper()
 	var keys map[string]json.RawMessage
@@ -120,14 +121,15 @@ func withoutNewKeys(t *testing.T, document []byte) []byte {
 	return out
 }
 
-// sameRows compares tables column by column. Builds for other processors may compress them differently.
+// sameRows compares the values of two tables column by column, since builds for different processors may compress
+// equal tables differently.
 func sameRows(t *testing.T, got, want []byte) bool {
 	t.Helper()
 	recorded := columnsOf(t, want)
 	delete(recorded, noLongerWritten)
 	derived := columnsOf(t, got)
 	for _, column := range newColumns {
-		for _, v := range derived[column] { // complete recordings have no open sizes, and these know no lines
+		for _, v := range derived[column] { // these recordings have no blocks of open size and no lines
 			if v.Int64() != 0 {
 				t.Errorf("%s is %s", column, v)
 			}

@@ -19,16 +19,16 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// The limits for a report on the headline store: 1 s for three methods with their bare runs and 1.5 s for all
-// seven, on two cores. Machines differ and are busy, so the test compares CPU time with the CPU time in which
-// parquet-go reads the rows of three tables in the same process. The limits are twice the shares that were measured
-// where reports took 0.5 and 1.2 s.
+// The limits for a report on the headline store: 1 s for three methods with their bare runs and 1.5 s for all seven,
+// on two cores. Machines differ and may be busy, so the benchmark compares a report's CPU time with the time that
+// parquet-go takes to read the rows of three tables in the same process. The limits are twice the ratios that were
+// measured on a machine where reports took 0.5 and 1.2 s.
 const (
 	reportCores  = 2
 	reportMemory = 300e6 / float64(1<<20) // MiB of the process
 	threeShare   = 1.7
 	allShare     = 0.75
-	paperShare   = 1.0 // of a paper of all, which took 1.4 s
+	paperShare   = 1.0 // of a paper of all seven methods, which took 1.4 s
 )
 
 // BenchmarkReport measures the whole of "dpsight report": reading the runs' tables, analysing, drawing and writing. It

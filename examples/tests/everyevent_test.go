@@ -24,9 +24,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// everyRecording yields all runs with allocator events in this repository: the runs on a real GPU in the stores,
-// and the phantom GPU's journals and snapshots in ingest's testdata. Short mode yields every fourth of the runs
-// with tables.
+// everyRecording yields all runs with allocator events in this repository: the runs on a real GPU in the stores, and
+// the phantom GPU's journals and snapshots in ingest's testdata. In short mode it leaves out stores that are kept
+// without tables, and yields every fourth run.
 func everyRecording(t *testing.T) iter.Seq2[string, *example] {
 	t.Helper()
 	var runs []store.Run
@@ -39,7 +39,7 @@ func everyRecording(t *testing.T) iter.Seq2[string, *example] {
 	}
 	for _, folder := range storeFolders(t) {
 		file := schemas.ManifestFile
-		if testing.Short() { // making the tables of the stores that are kept without takes longest
+		if testing.Short() { // making tables for stores that are kept without them takes longest
 			file = schemas.IngestReportFile
 		}
 		if runs, _ := filepath.Glob(filepath.Join(folder, "*", file)); len(runs) > 0 {
@@ -68,7 +68,7 @@ func everyRecording(t *testing.T) iter.Seq2[string, *example] {
 	}
 }
 
-// otherRecordings makes a store of ingest's journals and snapshots.
+// otherRecordings makes a store from the journals and memory snapshots in ingest's testdata.
 func otherRecordings(t *testing.T) string {
 	dir := t.TempDir()
 	journals, err := filepath.Glob("../ingest/testdata/journals/*.dps.zst")
@@ -165,7 +165,7 @@ func allocated(t *testing.T, e *example, rank, device int32) []int64 {
 	return res.Allocated
 }
 
-// settingsOf returns the allocator's settings from a manifest, where the agent wrote them in torch's form.
+// settingsOf returns the allocator's settings for replay. The manifest has them as torch reports them.
 func settingsOf(t *testing.T, env *schemas.Environment) replay.Settings {
 	t.Helper()
 	b, err := json.Marshal(env.AllocatorSettings)
@@ -196,8 +196,9 @@ func settingsOf(t *testing.T, env *schemas.Environment) replay.Settings {
 	return s
 }
 
-// At every event of every device of every recording, the categories sum exactly to the bytes that replay has allocated.
-// The sums come from one sweep over the events. At some events a separate breakdown must agree.
+// At every event of every device of every recording, the categories sum exactly to the allocated bytes of replay. The
+// test computes the sums in one sweep over the events. At some events a breakdown that is computed separately must
+// agree.
 func TestCategoriesSumAtEveryEvent(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
 	events := 0
@@ -261,7 +262,7 @@ func deviceNumber(t *testing.T, name string) (n int32) {
 	return n
 }
 
-// sameAsBreakdown compares one state of the sweep with a breakdown that counts every block separately.
+// sameAsBreakdown compares the sweep's figures at one event with a breakdown that counts every block separately.
 func sameAsBreakdown(t *testing.T, name string, e *example, d *timeline.DeviceTimeline, seq int64) {
 	t.Helper()
 	run, err := memory.Breakdown(e.in, memory.At{Event: &seq})
@@ -293,7 +294,8 @@ func sameAsBreakdown(t *testing.T, name string, e *example, d *timeline.DeviceTi
 	t.Errorf("%s: no breakdown of %s at event %d", name, d.Device, seq)
 }
 
-// keepsExtremes compares a reduced timeline with all events.
+// keepsExtremes checks that the points of a reduced timeline have the lowest and the highest values of all the events
+// that they stand for.
 func keepsExtremes(t *testing.T, name string, e *example, all *timeline.DeviceTimeline, want []int64) {
 	t.Helper()
 	const points = 37
@@ -345,9 +347,9 @@ func keepsExtremes(t *testing.T, name string, e *example, all *timeline.DeviceTi
 	}
 }
 
-// Ownerships lie within the life of their block. Ownerships of one owner do not overlap. Together they cover the
-// life without a gap. An ownership whose end was not observed ends with its block, and one whose end was observed
-// ends earlier.
+// A row of owners.parquet lies within the life of its block. Rows of one category for a block do not overlap. Together
+// a block's rows cover its life without a gap. A row whose end was not observed ends with the block, and a row whose
+// end was observed ends earlier.
 func TestOwnershipsLieWithinLives(t *testing.T) {
 	const never = int64(1) << 62
 	for name, e := range everyRecording(t) {
@@ -355,7 +357,7 @@ func TestOwnershipsLieWithinLives(t *testing.T) {
 			rank, device int32
 			id           int64
 		}
-		rows, err := schemas.Owners.Read(e.Dir) // whole: analysis has no use for how an end is known
+		rows, err := schemas.Owners.Read(e.Dir) // all columns: analyses do not load whether an end was observed
 		if err != nil {
 			t.Fatal(err)
 		}

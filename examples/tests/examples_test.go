@@ -26,7 +26,8 @@ const (
 	collectorAlone = "collector-alone" // the experiment only sleeps
 )
 
-// suites are the stores whose runs a suite made. If the suite is not built in, its file is given too.
+// suites lists the stores whose runs a suite of the same name made. If that suite is not built in, suiteFiles has its
+// file.
 var (
 	suites     = []string{headline, "headline-batch", "trainers", "quick", "seq", "mlp", plain, "stacks"}
 	suiteFiles = map[string]string{"mlp": "suites/mlp.yaml", plain: "suites/scripts.yaml",
@@ -45,7 +46,7 @@ func planOf(t testing.TB, folder string) *suite.Suite {
 	return plan
 }
 
-// The tests run in examples, which has the recordings, suites and scripts.
+// TestMain runs the tests in the folder examples, which has the recordings, suites and scripts.
 func TestMain(m *testing.M) {
 	if err := os.Chdir(".."); err != nil {
 		panic(err)
@@ -66,7 +67,8 @@ type example struct {
 
 func (e *example) method() string { return e.Manifest.Params["method"].(string) }
 
-// recorded loads a store of the headline's runs: full runs by method, and bare runs by method.
+// recorded loads the runs of a store that the suite headline made: runs with events by method, and bare runs by
+// method.
 func recorded(t testing.TB, folder string) (full, bare map[string]*example) {
 	t.Helper()
 	full, bare = map[string]*example{}, map[string]*example{}
@@ -110,7 +112,7 @@ func recordings(t testing.TB) iter.Seq2[string, *example] {
 	return func(yield func(string, *example) bool) {
 		for _, folder := range storeFolders(t) {
 			if !anyFull(t, folder) {
-				continue // a run without events needs no tables here
+				continue // the store has only runs without events
 			}
 			for e := range runsOf(t, folder) {
 				if e.Manifest.Bare {
@@ -145,7 +147,8 @@ func device(t testing.TB, e *example) schemas.DeviceVerdict {
 	return e.in.Report.Devices[0]
 }
 
-// The recordings come from a real GPU and are lossless, and replay agrees with torch's own counters to the byte.
+// All recordings with events come from a real GPU. They lack no event, and replay agrees with torch's own counters to
+// the byte.
 func TestConservation(t *testing.T) {
 	for m, e := range recordings(t) {
 		if e.Manifest.Source != schemas.Measured || e.Manifest.Status != schemas.StatusOK && m != "oom/die" {
@@ -179,10 +182,10 @@ func TestConservation(t *testing.T) {
 	}
 }
 
-// The limits for the unexplained part of a peak.
+// limits bounds the unexplained parts of a peak, as shares of the peak.
 type limits struct {
 	unowned   float64 // other and untraced
-	phaseOnly float64 // known only by the phase of birth
+	phaseOnly float64 // bytes known only by their phase of birth
 }
 
 var (
@@ -190,7 +193,8 @@ var (
 	scriptLimits = limits{0.03, 0.15}
 )
 
-// limitsOf returns the limits of a recording, by its name. The plain scripts have wider limits.
+// limitsOf returns the limits of a recording, by its name. Scripts of the store plain have wider limits than
+// experiments with differential privacy.
 func limitsOf(name string) limits {
 	if strings.HasPrefix(name, plain+"/") {
 		return scriptLimits
@@ -198,8 +202,8 @@ func limitsOf(name string) limits {
 	return dpLimits
 }
 
-// Categories sum to the total at the peak and at the end of every phase. Only a small part is unexplained. The
-// categories were made by this version's rules.
+// Categories sum to the total at the peak and at the end of every phase. Only a small part of the peak is unexplained.
+// If the categories of a recording change, the version of the rules must change too.
 func TestBreakdownSums(t *testing.T) {
 	each := 4
 	if testkit.WithRest() {
@@ -253,11 +257,11 @@ func (l limits) hold(t *testing.T, name string, d *memory.DeviceBreakdown) {
 	}
 }
 
-// pairs is the store of vanilla, dpsgd and ghost of the suite headline, each with its bare run.
+// pairs is a store with runs of the suite headline: vanilla, dpsgd and ghost, each with its bare run.
 const pairs = "pairs"
 
-// Instrumentation changes nothing that it measures. The peaks of instrumented and bare runs are equal to the byte.
-// The bare steps of an instrumented run take as long as the steps of the bare run that followed.
+// Recording does not change what it measures. The peaks of a recorded run and of its bare run are equal to the byte.
+// The bare steps of a recorded run take as long as the steps of the bare run, within 1 %.
 func TestInstrumentMovesNothing(t *testing.T) {
 	ratios := map[string][]float64{}
 	for _, folder := range []string{headline, pairs} {
@@ -277,8 +281,8 @@ func TestInstrumentMovesNothing(t *testing.T) {
 				t.Errorf("%s/%s: a bare step takes %.2f ms in the instrumented run, %.2f ms in the bare run", folder, m,
 					a.StepMS.Median, b.StepMS.Median)
 			}
-			// Most of the timed steps come after the recorded ones. The recorded ones have no median of their own,
-			// so each is compared with the bare run's.
+			// Most of the timed steps come after the recorded steps. There are too few timed steps among the recorded
+			// ones for a median, so each of these is compared with the bare run's median.
 			recordedBare := 0
 			for _, s := range e.in.Steps {
 				if !s.Recorded || s.Instrumented || s.Warmup || s.GPUNS == 0 {
@@ -311,8 +315,8 @@ func TestInstrumentMovesNothing(t *testing.T) {
 	}
 }
 
-// Peaks have the values of the design's table, less the logits (2,000 MiB), which this loop does not keep through the
-// step.
+// The headline's peaks are 2,000 MiB lower than those of an earlier table, to 1 MiB. That is the size of the logits,
+// which this training loop does not keep through the step.
 func TestKnownPeaks(t *testing.T) {
 	const mib = 1 << 20
 	full, _ := recorded(t, headline)
@@ -332,8 +336,8 @@ func TestKnownPeaks(t *testing.T) {
 	}
 }
 
-// All repetitions of an experiment, recorded or bare, have exactly the same peak. Every experiment has as many
-// repetitions as its suite requires.
+// All repeats of an experiment, with events or bare, have exactly the same peak. Every experiment has as many repeats
+// as its suite requires.
 func TestRepetitions(t *testing.T) {
 	for _, s := range suites {
 		plan := planOf(t, s)
@@ -357,9 +361,9 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// The collector's share of a core is small while an experiment runs, even a short experiment. In recordings that do not
-// state the set-up time, NVML's gauges were read while a CUDA context was made. If the driver stalled then, the reading
-// spun for a tenth of a second.
+// While an experiment runs, even a short one, the collector takes at most 2 % of a core. For recordings whose manifest
+// lacks the collector's set-up time, the limit is 3 %. Their collector read NVML's gauges while the script made its
+// CUDA context, and used a core for a tenth of a second if the driver stalled.
 func TestCollectorShare(t *testing.T) {
 	for _, s := range suites {
 		for e := range runsOf(t, s) {
@@ -378,7 +382,8 @@ func TestCollectorShare(t *testing.T) {
 	}
 }
 
-// A recording of the collector alone: its experiment only slept. A CUDA context would show as memory and as a process.
+// In the run in collector-alone the experiment only slept. If the collector made a CUDA context, the samples would
+// show more memory in use and another process.
 func TestCollectorTakesNoDevice(t *testing.T) {
 	runs, _, err := store.Open(collectorAlone).Runs()
 	if err != nil || len(runs) != 1 {

@@ -14,10 +14,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Between any two recordings of the headline, and some of every other store, the parts of the differences sum to
-// them: bytes by category, module and phase of birth to the byte; times by phase including the medians' residue,
-// and by module including time in none. Scripts other than dpsight's name their layers freely and may compute
-// outside of modules.
+// For any two runs of the headline, and for some pairs of every other store, the parts that explain lists sum to the
+// difference of the runs. Bytes by category, module and phase of birth sum to the byte. Times sum by phase, including
+// the residue of the medians, and by module, including time outside modules. Scripts other than dpsight's own may name
+// their layers freely and compute outside modules.
 func TestExplainedPairs(t *testing.T) {
 	for _, folder := range storeFolders(t) {
 		if !anyFull(t, folder) {
@@ -70,7 +70,7 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 		}
 		for _, m := range c.Modules {
 			modules, a, b = modules+m.DeltaBytes, a+m.FromBytes, b+m.ToBytes
-			// The layers of an MLP are not alike.
+			// The layers of an MLP differ in size, so explain does not fold them into one row.
 			if builtIn && m.Module != nil && strings.ContainsAny(*m.Module, "0123456789") &&
 				!strings.Contains(pair, "mlp") {
 				t.Errorf("%s: %s is not folded", pair, *m.Module)
@@ -88,8 +88,8 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 		b != *doc.Runs[1].PeakBytes || d != *doc.PeakDeltaBytes) {
 		t.Errorf("%s: phases of birth sum to %d, %d, %d, the peaks differ by %d", pair, a, b, d, *doc.PeakDeltaBytes)
 	}
-	// Memory that an optimizer allocates for all parameters at once belongs to no module. If the peak is there,
-	// only the rest counts.
+	// Memory that an optimizer allocates for all parameters at once belongs to no module. It does not count for the
+	// limit on bytes without a module.
 	var ofAll [2]int64
 	for _, c := range doc.Categories {
 		if c.Category == schemas.OptimizerTemporaries {
@@ -105,8 +105,8 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 			t.Errorf("%s: of %d bytes of %s modules are known by %+v", pair, *r.PeakBytes, r.Name, *m)
 		}
 	}
-	// The only step of graph after warm-up is captured into a CUDA graph, so the GPU computes nothing during its
-	// phases. The run die runs out of memory before its warm-up ends.
+	// The script graph captures its only step after warm-up into a CUDA graph, so the GPU computes nothing during that
+	// step's phases. The run die runs out of memory before its warm-up ends. So both runs have no step times.
 	untimed := func(d *explain.Input) bool {
 		return folder == "accuracy-development" && d.Name == "graph" || folder == "oom" && d.Name == "die"
 	}
@@ -123,7 +123,8 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 		}
 		sum += *p.DeltaMS
 	}
-	// The phases of one step sum to it exactly; so their medians may differ from it only by as much as steps do.
+	// The times of one step's phases sum exactly to the step's time. So the sum of the phases' medians differs from
+	// the median step by no more than the steps differ.
 	spread := from.StepMS.High - from.StepMS.Low + to.StepMS.High - to.StepMS.Low
 	if math.Abs(sum-*doc.StepDeltaMS) > 1e-6 || math.Abs(*doc.PhaseResidueMS) > spread+1e-6 {
 		t.Errorf("%s: phases sum to %g, the steps differ by %g; residue %g, spread %g", pair, sum, *doc.StepDeltaMS,
@@ -132,8 +133,8 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 	checkPairByModule(t, pair, &doc, builtIn)
 }
 
-// checkPairByModule checks that the times by module sum to the difference of the steps, and per phase to the phase's
-// difference. The phases include all times of an instrumented step.
+// checkPairByModule checks that the times by module sum to the difference of the step times. For each phase, the
+// modules' times and the time outside modules must sum to the phase's time.
 func checkPairByModule(t *testing.T, pair string, doc *explain.Explanation, builtIn bool) {
 	t.Helper()
 	if timed := doc.Runs[0].ModuleTiming != nil &&
@@ -147,7 +148,7 @@ func checkPairByModule(t *testing.T, pair string, doc *explain.Explanation, buil
 		return
 	}
 	sum := *doc.ModuleResidueMS
-	var phases [2]map[string]float64 // by run; recompute is backward's in bare steps
+	var phases [2]map[string]float64 // by run; recompute counts as backward, as in bare steps
 	for i := range phases {
 		phases[i] = map[string]float64{}
 	}
@@ -187,7 +188,7 @@ func checkPairByModule(t *testing.T, pair string, doc *explain.Explanation, buil
 			}
 		}
 		for family, left := range phases[i] {
-			// A script may evaluate after bare steps only. Then no modules are known.
+			// If a script evaluates only after bare steps, no modules of the evaluation are known.
 			if !builtIn && family == schemas.PhaseEval && left < 0 {
 				unshared[i] = -left
 			} else if math.Abs(left) > 1e-6 {

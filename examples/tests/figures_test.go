@@ -19,8 +19,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// In the figures of every example no text leaves the picture or overlaps another text, and no shape reaches beyond its
-// axis. Both show the peak that torch counted.
+// In the figures of every store in examples, no text leaves the picture or overlaps another text, and no shape reaches
+// beyond its axis. Bars and timelines show the peak that torch counted.
 func TestFiguresAreLegible(t *testing.T) {
 	folders, bars, panels := storeFolders(t), 0, 0
 	for _, folder := range folders {
@@ -49,9 +49,8 @@ func TestFiguresAreLegible(t *testing.T) {
 	}
 }
 
-// showTorchsPeak checks that no bar reaches beyond its run's peak by torch's own count, and that the timeline marks
-// that peak, at its size, where its drawn columns are highest. If the peak was not recorded, the timeline must say
-// that it does not show it.
+// showTorchsPeak checks that each bar ends at its run's peak by torch's own counter. The timeline must mark and name
+// that peak where its drawn curve is highest. If the steps with the peak were not recorded, the timeline must say so.
 func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Model) (bars, panels int) {
 	t.Helper()
 	truth := map[string]int64{}
@@ -101,7 +100,7 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 	for label, peak := range peaks {
 		bar, ok := drawn["peak of "+label]
 		if peak == 0 || !ok {
-			if ok || broken[label] { // of runs that are not broken down alone, there is no picture
+			if ok || broken[label] { // a run without a breakdown may have no bar
 				t.Errorf("%s: %s has a peak of %d B, and a bar: %t", folder, label, peak, ok)
 			}
 			continue
@@ -160,7 +159,7 @@ func reduced(t testing.TB, runs []store.Run) ([]analyze.Summary, map[string]ladd
 			sums = append(sums, analyze.Summarize(in))
 			continue
 		}
-		// A bare run has a ladder without categories, and an error that says so.
+		// For a bare run, SummarizeWithLadder returns a ladder without categories and a NoEventsError.
 		var none *memory.NoEventsError
 		s, ladder, err := analyze.SummarizeWithLadder(in)
 		if err != nil && !errors.As(err, &none) {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/findings"
 )
 
-// No recording grows from step to step, so no growth may be found in one.
+// No recording's memory grows from step to step, so dpsight must not have the finding growth for any of them.
 func TestNoRecordingGrows(t *testing.T) {
 	for name, e := range recordings(t) {
 		for _, f := range findings.Find([]findings.Checked{findings.CheckRun(e.in)}, nil).Runs[0].Findings {

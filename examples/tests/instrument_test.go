@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// The cost of recording compared with no dpsight was measured on a GPU. Steps of 10 ms, and a whole run of them,
-// take less than 5 % more, whether the device or the host sets the pace. Drains take under 5 % of wall time.
-// docs/cost.md has these figures.
+// examples/instrument has measurements of what recording costs on a GPU, compared with no dpsight. Steps of 10 ms, and
+// a whole run of them, take less than 5 % longer on average, whether the device or the host sets the pace. Drains take
+// under 5 % of wall time. docs/cost.md must have these figures.
 func TestInstrumentCosts(t *testing.T) {
 	cost, err := os.ReadFile(filepath.Join("..", "docs", "cost.md"))
 	if err != nil {
@@ -58,7 +58,8 @@ func TestInstrumentCosts(t *testing.T) {
 		if none == nil || bare == nil || full == nil || len(turns["full"]) == 0 || len(longer) != len(turns["full"]) {
 			t.Fatalf("%s: a mode is missing: %v, %v", part, row, turns)
 		}
-		// The mean leaves out the first block, in which 14 of the 3,000 steps are instrumented.
+		// The file's mean leaves out the first block of steps, in which 14 of the run's 3,000 steps are instrumented.
+		// Their cost is added here.
 		slices.Sort(longer)
 		first := 100 * 14 * longer[len(longer)/2] / (3000 * none[2])
 		if bare[1] >= limit || full[1] >= limit || full[3]+first >= max(limit, 5) || none[0] < 9 || none[0] > 11 {
@@ -84,7 +85,7 @@ func TestInstrumentCosts(t *testing.T) {
 				says = append(says, fmt.Sprintf("%.1f", all))
 			}
 		}
-		if part == "steps-phased" { // measured before most steps were recorded without phases
+		if part == "steps-phased" { // an earlier agent recorded all steps with phases
 			says = []string{fmt.Sprintf("cost %.2f %% (an earlier agent", full[1])}
 		}
 		for _, say := range says {
@@ -95,8 +96,8 @@ func TestInstrumentCosts(t *testing.T) {
 	}
 }
 
-// The agent in its present modules costs the host as much as before it was split: at most 3 % more of a step, by
-// the median over blocks. Later measurements follow below those lines.
+// examples/instrument/agents.txt compares the agent, after it was split into its present modules, with the agent
+// before. By the median over blocks, a step takes at most 3 % longer on the host.
 func TestAgentsCostAlike(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("instrument", "agents.txt"))
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The analysis of a headline run states the peak that the loop would have if it freed .grad. A prediction of the same
-// experiment with --zero-grad none has exactly that peak. If a method frees its gradients anyway, the peak is the
-// recorded one.
+// For a headline run that keeps .grad, dpsight states the peak that the run would have without. A prediction of the
+// same experiment with --zero-grad none has exactly that peak. If a method frees its gradients anyway, the predicted
+// peak is the recorded one.
 func TestPhantomPredictsPeaksWithoutKeptGradients(t *testing.T) {
 	python := testkit.Python(t)
 	if os.Getenv("DPSIGHT_TEST_LONG") == "" {
@@ -65,7 +65,7 @@ func TestPhantomPredictsPeaksWithoutKeptGradients(t *testing.T) {
 			}
 		})
 	}
-	if kept < methods-1 { // all but vanilla
+	if kept < methods-1 { // every method except vanilla
 		t.Errorf("of %d methods %d keep gradients", methods, kept)
 	}
 }

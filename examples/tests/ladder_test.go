@@ -9,8 +9,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// The ladder explains to the byte the memory that nvidia-smi shows for each headline run. Memory outside torch (the
-// context and the modules of one model on one GPU) is equal to the byte for all methods, instrumented or not.
+// For each headline run, the rungs of the ladder sum to the byte to the highest device memory that NVML sampled.
+// Memory outside torch (the CUDA context and loaded kernels) is equal to the byte for all methods, in recorded and
+// bare runs.
 func TestLadders(t *testing.T) {
 	runs, _, err := store.Open(headline).Runs()
 	if err != nil {
@@ -34,7 +35,7 @@ func TestLadders(t *testing.T) {
 		switch {
 		case r.Manifest.Bare:
 			want = want[:1]
-		case moments[0].Rung(schemas.Categories[0]) == nil: // it lies in a bare step: another moment has the categories
+		case moments[0].Rung(schemas.Categories[0]) == nil: // the device's peak is in a bare step
 			want = []string{ladder.DevicePeak, ladder.RecordedPeak, ladder.AllocatorPeak}
 			lower++
 			if of := &moments[1]; of.Rung(schemas.Categories[0]) == nil ||
@@ -97,9 +98,10 @@ func TestLadders(t *testing.T) {
 	}
 }
 
-// Recording takes no device memory. In each pair of an instrumented and a bare run, memory outside torch is equal
-// to the byte, and so is what torch reserved in as many steps. An instrumented run makes further steps. If these
-// reserved no more, device used is equal too. If they did, as with ghost, it is higher by exactly that.
+// Recording takes no device memory. In each pair of a recorded and a bare run, memory outside torch is equal to the
+// byte, and so is the highest reserved in the recorded steps and in the bare run. The recorded run makes further steps
+// after the recorded ones. If these steps reserve no more memory, device used is equal in both runs too. If they
+// reserve more, as with ghost, the recorded run's device used is higher by exactly these bytes.
 func TestInstrumentTakesNoDeviceMemory(t *testing.T) {
 	same := 0
 	for _, folder := range []string{headline, pairs} {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// The recordings show by which rule each method computed the norms of its layers, and for how many layers. There are
-// 121 linear layers, two embeddings, and 41 layer norms, whose per-sample gradients are small enough to be made.
+// The recordings of examples/headline have, for each layer, the rule by which the method computed the norms of its
+// per-sample gradients. The model has 121 linear layers, two embeddings and 41 layer norms. The layer norms'
+// per-sample gradients are so small that these methods compute them directly.
 func TestNormsOfHeadline(t *testing.T) {
 	want := map[string]map[string]int{
 		"flash": {"tiled_outer": 121, "grouped": 2, "per_sample": 41},

@@ -7,9 +7,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A real GPU ran out of memory twice: the error ended one run, and the other caught it and continued. Both recordings
-// have the failed request, the module and phase that made it, and a breakdown of that moment in which every byte has an
-// owner.
+// Two scripts ran out of memory on a real GPU: the error ended one run, and the script of the other run caught it and
+// continued. Both recordings have the failed request, the module and phase that made it, and a breakdown of that
+// moment in which every byte has an owner.
 func TestOutOfMemory(t *testing.T) {
 	want := map[string]struct {
 		status string
@@ -46,8 +46,8 @@ func TestOutOfMemory(t *testing.T) {
 			t.Errorf("%s: categories come to %d of %d bytes, %d of them buffers", e.Manifest.Name, sum,
 				d.AllocatedBytes, bank)
 		}
-		// The request failed because held and requested bytes together exceed the limit, whether or not cached blocks
-		// are counted.
+		// The held and the requested bytes together exceed the limit, so the request would fail even if torch freed
+		// all its cached blocks.
 		if held := d.AllocatedBytes + o.RequestedBytes; held <= o.LimitBytes {
 			t.Errorf("%s: %d bytes held and asked for, and %d are allowed", e.Manifest.Name, held, o.LimitBytes)
 		}

@@ -12,12 +12,12 @@ var passing = map[schemas.Category]bool{schemas.Activations: true, schemas.HookA
 	schemas.ClipTemporaries: true, schemas.ActivationGradients: true, schemas.ForwardTemporaries: true,
 	schemas.OptimizerTemporaries: true}
 
-// unseen lists large blocks known only by their phase. The batch of vae's only validation pass comes after the last
-// step with tags, and nothing before it resembles it.
+// unseen lists the sizes of large blocks that are known only by their phase. One is the batch of the script vae's only
+// validation pass: the pass comes after the last instrumented step, and no earlier block resembles the batch.
 var unseen = map[string]int64{"accuracy-held-out-fixed-kinds/vae": 96 * 3 * 128 * 128 * 4}
 
-// For every recorded block of more than 1 MiB, its category at the peak is known by more than the phase of birth. No
-// block that lives at the ends of two steps serves only one step.
+// For every block of more than 1 MiB that is live at a recording's peak, dpsight knows the category by more than the
+// phase of birth. A block that lives beyond the ends of two steps has no category whose blocks serve only one step.
 func TestLargeBlocksAreKnown(t *testing.T) {
 	const large = 1 << 20
 	looked := 0
@@ -70,7 +70,7 @@ func counted(owners []*schemas.Owner, seq int64) (first *schemas.Owner) {
 	return first
 }
 
-// secondEnd returns the last event of the second step at whose end a block still lives.
+// secondEnd returns the last event of the second step at whose end a block is live.
 func secondEnd(steps []schemas.Step, a *schemas.Allocation) (seq int64, ok bool) {
 	ends := 0
 	for _, s := range steps {

@@ -23,7 +23,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// recordedTorch is the version of torch with which the examples were recorded. Only with it are predictions exact.
+// recordedTorch is the version of torch with which the examples were recorded. Only with this version do the tests
+// expect exact predictions.
 const recordedTorch = "2.11.0"
 
 // Predictions of the experiments have exactly the recordings' peaks, allocated and reserved, and their breakdowns by
@@ -67,7 +68,7 @@ func TestPhantomPredictsRecordings(t *testing.T) {
 	}
 }
 
-// predictedBare runs an experiment on the phantom GPU as a bare run.
+// predictedBare predicts an experiment by a bare run on the phantom GPU, and returns the run's tables.
 func predictedBare(t *testing.T, python string, machine *collect.Machine, x *suite.Experiment) schemas.Tables {
 	t.Helper()
 	r, err := collect.Run(t.Context(), collect.Experiment{Name: x.Name, Params: x.Params, Python: python, LikeAGPU: true,
@@ -94,22 +95,22 @@ func expectCounters(t *testing.T, predicted schemas.Tables, want schemas.DeviceV
 	}
 }
 
-// apart lists experiments for which the device reserved a different amount in the steps after the recorded ones
-// than the phantom GPU did, and by how many bytes. Presumably the segments lay in other places there. Their peaks
-// allocated are equal to the byte.
+// apart lists experiments for which the highest reserved in the steps after the recorded ones differs between the real
+// and the phantom GPU, and by how many bytes. Presumably the driver of the real GPU put some segments elsewhere. The
+// peaks allocated of these experiments are equal to the byte.
 var apart = map[string]int64{"trainers/DPSGDTrainer_bs4_seq1024": 2 << 20, "trainers/DPSGDTrainer_bs8_seq1024": 2 << 20}
 
-// predictExperiment predicts an experiment on the phantom GPU and compares it with its recording, which may use
-// another torch. With DPSIGHT_TEST_LONG it makes all steps and also compares torch's own peaks of the whole run.
-// Otherwise it makes as many steps as were recorded. Their peak allocated is the whole run's, but more may be
-// reserved later.
+// predictExperiment predicts an experiment on the phantom GPU. If same is true, which means the same torch, it
+// compares the prediction with the recording. With DPSIGHT_TEST_LONG it makes all steps and also compares the highest
+// reserved of the whole run. Otherwise it makes only as many steps as were recorded: they have the peak allocated of
+// the whole run, but later steps may reserve more.
 func predictExperiment(t *testing.T, python string, machine *collect.Machine, plan *suite.Suite, x *suite.Experiment,
 	want *example, same bool) {
 	if want == nil {
 		t.Fatal("there is no recording of it")
 	}
 	given := integers(want.Manifest.Params)
-	// These facts were reported by the experiment itself.
+	// The manifest also has facts that the experiment reported itself, which are no parameters of the suite.
 	maps.DeleteFunc(given, func(name string, _ any) bool { return x.Params[name] == nil })
 	if !reflect.DeepEqual(x.Params, given) {
 		t.Fatalf("the recording has other parameters: %v, not %v", given, x.Params)
@@ -127,8 +128,8 @@ func predictExperiment(t *testing.T, python string, machine *collect.Machine, pl
 	}
 	expectSame(t, in, want.in)
 	c := confidence.Assess(in.Manifest, in.Report)
-	// A run that uses cuDNN, as attention does in bf16, is rated close for that reason, though all of these are
-	// exact.
+	// The confidence of a run that uses cuDNN, as attention in bf16 does, is only close. These predictions are exact
+	// all the same.
 	others := slices.DeleteFunc(slices.Clone(c.Reasons), func(r confidence.Reason) bool {
 		return r.Kind == confidence.Noted && strings.HasPrefix(r.Name, "cuDNN chose its engines")
 	})
@@ -156,7 +157,8 @@ func show(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// predicted runs an experiment on the phantom GPU.
+// predicted predicts an experiment on the phantom GPU, checks that conservation is exact, and returns the run's
+// tables.
 func predicted(t *testing.T, x collect.Experiment) schemas.Tables {
 	t.Helper()
 	x.Store, x.Stdout, x.Stderr = t.TempDir(), io.Discard, io.Discard
@@ -178,8 +180,7 @@ func predicted(t *testing.T, x collect.Experiment) schemas.Tables {
 	return load(t, r.Dir)
 }
 
-// firstRecordings returns, by the experiment's key, the first run of each experiment in a store that has events or has
-// none on purpose.
+// firstRecordings returns, by the experiment's key, each experiment's first run in a store that has events or is bare.
 func firstRecordings(t *testing.T, folder string) map[string]*example {
 	t.Helper()
 	first := map[string]*example{}
@@ -191,7 +192,8 @@ func firstRecordings(t *testing.T, folder string) map[string]*example {
 	return first
 }
 
-// expectSame compares a prediction with a recording: the peak, and the peak by category and by category and module.
+// expectSame checks that a prediction and a recording have the same peak, and the same breakdown of the peak by
+// category, and by category and module.
 func expectSame(t *testing.T, predicted, recorded schemas.Tables) {
 	t.Helper()
 	got, want := predicted.Report.Devices[0].PeakAllocatedBytes, recorded.Report.Devices[0].PeakAllocatedBytes
@@ -246,7 +248,8 @@ func load(t *testing.T, dir string) schemas.Tables {
 	return *tab
 }
 
-// categories returns the breakdown of the peak: bytes, shared, tagged and each category's own maximum.
+// categories returns the breakdown of the peak: for each category its bytes, its shared bytes, its tagged bytes and
+// its maximum over the run.
 func categories(t *testing.T, in schemas.Tables) map[string][4]int64 {
 	t.Helper()
 	b, err := memory.Breakdown(in, memory.At{})

@@ -9,34 +9,34 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Sizes in MiB of the published experiment: an MLP of 5120, 2560 and 1280 features, 32 samples, fp32, SGD without
-// momentum.
+// These sizes in MiB follow from the published experiment: an MLP of 5120, 2560 and 1280 features, 32 samples, fp32,
+// SGD without momentum.
 const (
-	firstLayer, secondLayer = 50.0, 12.5                                              // weights of its two layers
-	allGradients            = firstLayer + secondLayer + (2560+1280)*4/float64(1<<20) // of all parameters
+	firstLayer, secondLayer = 50.0, 12.5                                              // weights of the MLP's two layers
+	allGradients            = firstLayer + secondLayer + (2560+1280)*4/float64(1<<20) // gradients of all parameters
 	sampleCount             = 32
 )
 
-// A stage is a part of a step, with the growth of memory in it. Libraries' workspaces are left out: they are allocated
-// once, with a thread's first matrix products.
+// A stage is a part of a step, with the growth of allocated memory during that part. The growth leaves out libraries'
+// workspaces, which each thread allocates once, with its first matrix products.
 type stage struct {
 	method string
 	phases []string // phases of the step, from the first with that name on
 	step   int64
-	kept   bool // measures the memory that remains at the end, instead of the highest
-	// published are the figures that the authors of Opacus' ghost clipping printed ("Enabling Fast Gradient
-	// Clipping and Ghost Clipping in Opacus", PyTorch blog, August 2024). explained is what must be added to them
-	// here, for the stated reason: the two are compared together. today is the result of today's torch and Opacus
-	// for the same sizes.
+	kept   bool // whether the growth is measured at the stage's end, instead of at its highest
+	// published are the figures that the authors of Opacus' ghost clipping printed ("Enabling Fast Gradient Clipping
+	// and Ghost Clipping in Opacus", PyTorch blog, August 2024). explained is a known difference to the published
+	// figure, for the reason that the stage's comment states. The test compares the recorded growth with published
+	// plus explained. today is the growth that the sizes give with today's torch and Opacus.
 	published, explained, today float64
 }
 
-// disagreement is how many MiB more than published ghost clipping's update takes today.
+// disagreement is how many MiB more ghost clipping's update takes today than the published figure says.
 const disagreement = 37.5
 
 var updatePhases = []string{schemas.PhaseOptimizer, schemas.PhaseClip, schemas.PhaseAccumulate, schemas.PhaseNoise}
 
-// After forward, the results of the ReLU, the log-softmax and the loss remain.
+// leftByForward is what remains after forward: the results of the ReLU, the log-softmax and the loss.
 const leftByForward = sampleCount*(2560+1280)*4/float64(1<<20) + 3*512/float64(1<<20)
 
 var stages = []stage{
@@ -46,27 +46,30 @@ var stages = []stage{
 	{"vanilla", updatePhases, 0, false, 0, 0, 0},
 
 	{"dpsgd", []string{schemas.PhaseForward}, 0, true, 0.47, 0, leftByForward},
-	// The per-sample gradients; the first layer's count twice while Opacus copies them. The published figure
-	// includes all gradients. In the first step the first layer's gradients do not exist yet at that moment. From
-	// the second step on all exist, since Opacus keeps them.
+	// During backward the per-sample gradients are allocated, those of the first layer twice while Opacus copies them.
+	// The published figure also includes the gradients of all parameters. In the first step, the first layer's
+	// gradient does not exist yet at that moment. From the second step on, backward allocates no gradients, since
+	// Opacus keeps those of the step before.
 	{"dpsgd", []string{schemas.PhaseBackward}, 0, false, 3663, -firstLayer, sampleCount*(2*firstLayer+secondLayer) +
 		secondLayer},
 	{"dpsgd", []string{schemas.PhaseBackward}, 1, false, 3663, -allGradients,
 		sampleCount * (2*firstLayer + secondLayer)},
-	// The clipped sum of all parameters; then noise of the first layer, and its sum with that, which becomes the
-	// gradient.
+	// The update allocates the clipped sum for all parameters. It then allocates the first layer's noise, and the sum
+	// of both, which becomes the gradient.
 	{"dpsgd", updatePhases, 0, false, 162.5, 0, allGradients + 2*firstLayer},
 	{"dpsgd", updatePhases, 1, false, 162.5, 0, allGradients + 2*firstLayer},
 
 	{"ghost", []string{schemas.PhaseForward}, 0, true, 0.47, 0, leftByForward},
 	{"ghost", []string{schemas.PhaseBackwardNorm}, 0, false, 63.13, 0, allGradients},
 	{"ghost", []string{schemas.PhaseBackwardGrad}, 0, false, 50, 0, firstLayer},
-	// This is the only disagreement: Opacus now allocates here as much as for per-sample gradients.
+	// Only this stage disagrees with the published figure: Opacus's update with ghost clipping now allocates as much
+	// as with per-sample gradients.
 	{"ghost", updatePhases, 0, false, 125, disagreement, allGradients + 2*firstLayer},
 	{"ghost", updatePhases, 1, false, 125, disagreement, allGradients + 2*firstLayer},
 }
 
-// The published test of Opacus' ghost clipping, phase by phase, on a real GPU.
+// The recordings in examples/mlp repeat the published test of Opacus's ghost clipping on a real GPU. In each stage,
+// memory grows as published, except for the explained differences.
 func TestPublishedMLP(t *testing.T) {
 	looked := 0
 	for e := range runsOf(t, "mlp") {
@@ -85,8 +88,8 @@ func TestPublishedMLP(t *testing.T) {
 func (s *stage) expect(t *testing.T, in schemas.Tables) {
 	t.Helper()
 	const (
-		batch    = 0.65 // MiB: gradients of activations, two of them at most, and what their backward frees
-		rounding = 0.15 // MiB: the published figures have few digits
+		batch    = 0.65 // MiB: tolerance for tensors of a batch's size, such as gradients of activations
+		rounding = 0.15 // MiB: tolerance for the few digits of the published figures
 	)
 	name := strings.Join(s.phases, "+")
 	got := s.growth(t, in)
@@ -101,7 +104,7 @@ func (s *stage) expect(t *testing.T, in schemas.Tables) {
 	}
 }
 
-// growth returns by how many MiB a stage increases the memory allocated at its beginning.
+// growth returns by how many MiB allocated memory grows from a stage's beginning to its highest, or to its end.
 func (s *stage) growth(t *testing.T, in schemas.Tables) float64 {
 	t.Helper()
 	var began, highest, end *schemas.Phase
@@ -126,7 +129,7 @@ func (s *stage) growth(t *testing.T, in schemas.Tables) float64 {
 		grew, until = schemas.OrZero(end.AllocatedEnd)-schemas.OrZero(began.AllocatedBegin), end.EndSeq
 	}
 	seq := max(until, began.BeginSeq)
-	workspace := map[int64]bool{} // blocks, by their number
+	workspace := map[int64]bool{} // block ids
 	for _, o := range in.Owners {
 		if o.Category == schemas.Workspace && o.HoldsAt(seq) {
 			workspace[o.AllocID] = true

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Two ranks trained on two H200s, each on a card of its own (ranks.py in the store). The rank that keeps 32 MiB a step
-// is named, with the category and the line, and its growth is found.
+// In the recording, two ranks trained on two H200s (ranks.py in the store), and rank 1 kept 32 MiB at each step.
+// dpsight names that rank as the outlier, with the category and the line, and has the finding growth for it.
 func TestRankOnTwoGPUs(t *testing.T) {
 	const kept = 32 << 20
 	for e := range runsOf(t, filepath.Join("..", "analyze", "ranks", "testdata", "two-gpus")) {
@@ -24,17 +24,17 @@ func TestRankOnTwoGPUs(t *testing.T) {
 		if err != nil || len(run.Ranks) != 2 || run.Outlier == nil {
 			t.Fatalf("%d ranks, outlier %v, %v", len(run.Ranks), run.Outlier, err)
 		}
-		// The peak is in the last update: 39 steps before it have kept theirs.
+		// The peak is in the last update, after 39 steps have kept 32 MiB each.
 		if o := run.Outlier; o.Rank != 1 || o.DeltaBytes != 39*kept || o.Categories[0].Category != schemas.Script ||
 			o.Categories[0].DeltaBytes != 39*kept || o.Lines[0].Line != "ranks.py:21" || o.Lines[0].DeltaBytes != 39*kept {
 			t.Errorf("the outlier is %+v", o)
 		}
-		var grown []findings.Finding // DDP's buckets outlive zero_grad, and are no gradients that the script keeps
+		var grown []findings.Finding
 		for _, f := range findings.Find([]findings.Checked{findings.CheckRun(e.in)}, nil).Runs[0].Findings {
 			switch f.ID {
 			case findings.Growth:
 				grown = append(grown, f)
-			case findings.KeptGradients:
+			case findings.KeptGradients: // buckets of DDP outlive zero_grad, but the script keeps no gradients
 				t.Errorf("%d bytes of gradients are kept, of a script that frees them", *f.Bytes)
 			}
 		}

@@ -20,9 +20,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Four suites, and all pairs except ghost's, were recorded twice, on two H200s, at least half a day apart and by
-// two versions of the agent. Every figure in bytes is equal, also by category and by phase. Times come from another
-// host and are not compared.
+// Four suites, and the runs in pairs except ghost's, were recorded twice: on two H200s, at least half a day apart, and
+// by two versions of the agent. Every figure in bytes is equal, also by category and by phase. The test does not
+// compare times, since the two hosts differ.
 func TestRecordedTwice(t *testing.T) {
 	for _, s := range []string{headline, "headline-batch", "mlp", "quick", "pairs"} {
 		again, err := schemas.ReadBaseline(filepath.Join("repeated", s+".json"))
@@ -36,7 +36,7 @@ func TestRecordedTwice(t *testing.T) {
 		first := byKey(gate.BaselineOf(runs, ""))
 		want := len(first)
 		if s == "pairs" {
-			want -= 2 // ghost and its bare twin
+			want -= 2 // ghost, and ghost's bare run
 		}
 		if len(again.Experiments) != want {
 			t.Errorf("%s: %d experiments were recorded twice, of %d", s, len(again.Experiments), want)
@@ -49,9 +49,9 @@ func TestRecordedTwice(t *testing.T) {
 	}
 }
 
-// docs/accuracy.md shows the held-out scripts as they were first recorded. Those that use one GPU, except
-// diffusion, were recorded again: they allocate and reserve the same. The exception is distill, whose second
-// recording equals the prediction. It shows how much on that page depends on the device alone.
+// docs/accuracy.md shows the held-out scripts as they were first recorded. The scripts that use one GPU, except
+// diffusion, were recorded again: they allocate and reserve the same. Only distill differs, and its second recording
+// equals the prediction. So some errors on that page depend on the device alone.
 func TestHeldOutScriptsRecordedTwice(t *testing.T) {
 	first, predicted, found := byKey(figuresOf(t, "recorded-held-out")), byKey(figuresOf(t, "predicted-held-out")), 0
 	again, err := schemas.ReadBaseline(filepath.Join("repeated", "accuracy-held-out.json"))
@@ -77,8 +77,8 @@ func TestHeldOutScriptsRecordedTwice(t *testing.T) {
 	}
 }
 
-// The scripts of missed kinds that use one process were recorded twice within minutes. They allocate and reserve
-// the same, including the misses.
+// The scripts of missed kinds that use one process were recorded twice within minutes. Both recordings of each script
+// have the same peak, the same highest reserved and as many allocations.
 func TestMissedKindsRecordedTwice(t *testing.T) {
 	first := byKey(figuresOf(t, "recorded-held-out-missed-kinds"))
 	again, err := schemas.ReadBaseline(filepath.Join("repeated", "accuracy-held-out-missed-kinds.json"))
@@ -98,10 +98,10 @@ func TestMissedKindsRecordedTwice(t *testing.T) {
 	}
 }
 
-// The two held-out scripts with two ranks were recorded again as two nodes on one GPU. They allocate as often, but
-// neither peak is the first one. zero's is lower by what its communication hook compressed: at first that outlived
-// a backward pass, and now it did not. private_ranks's segments lay in other places. docs/accuracy.md says so of
-// both.
+// The two held-out scripts with two ranks were recorded again as two nodes on one GPU. They make as many allocations
+// as in the first recording, but both peaks differ from it. The peak of zero is lower by the tensor that its
+// communication hook compresses, which outlived a backward pass only in the first recording. The segments of
+// private_ranks lay in other places. docs/accuracy.md reports both differences.
 func TestRanksRecordedAsNodes(t *testing.T) {
 	first := map[string]schemas.BaselineExperiment{}
 	for _, x := range figuresOf(t, "recorded-held-out").Experiments {
@@ -125,7 +125,7 @@ func TestRanksRecordedAsNodes(t *testing.T) {
 	}
 }
 
-// bytesOf is an experiment without its times and versions.
+// bytesOf returns an experiment's figures in bytes, without times and versions.
 func bytesOf(x schemas.BaselineExperiment) schemas.BaselineExperiment {
 	x.Categories = beforeScript(x.Categories)
 	return schemas.BaselineExperiment{Key: x.Key, Name: x.Name, Status: x.Status, Runs: x.Runs, PeakBytes: x.PeakBytes,
@@ -134,9 +134,8 @@ func bytesOf(x schemas.BaselineExperiment) schemas.BaselineExperiment {
 		PhasePeaks: x.PhasePeaks}
 }
 
-// beforeScript maps categories to those of the rules before 11, which made the files beside the recordings. Then,
-// what the script's own code made or kept was other, or outputs if a model had returned it, even if another model
-// took it as its input.
+// beforeScript makes categories comparable with files that rules before version 11 wrote. These rules had no category
+// script: such bytes were other, outputs or inputs. So beforeScript counts all of these as other.
 func beforeScript(categories map[schemas.Category]int64) map[schemas.Category]int64 {
 	out := maps.Clone(categories)
 	for _, c := range []schemas.Category{schemas.Script, schemas.Outputs, schemas.Inputs} {
@@ -152,16 +151,16 @@ func beforeScript(categories map[schemas.Category]int64) map[schemas.Category]in
 // and every kind of clipping.
 var counterSuites = []string{"presets", "methods", "methods-rest"}
 
-// The recordings cover all presets in both precisions, with all methods and kinds of clipping, by counters only.
-// The phantom GPU predicts allocated and reserved bytes exactly, with the same confidence as before.
+// The bare runs of counterSuites were recorded and predicted. The kept predictions equal the recorded peaks, allocated
+// and reserved. New predictions have the same peaks and the same confidence.
 func TestPhantomPredictsPresets(t *testing.T) {
 	for _, name := range counterSuites {
 		t.Run(name, func(t *testing.T) { predictsCounters(t, name, testkit.WithRest()) })
 	}
 }
 
-// predictsCounters compares the kept predictions of a suite of bare runs with the recorded figures, and new
-// predictions with both: with some, a few quick ones, and with DPSIGHT_TEST_LONG all.
+// predictsCounters compares the kept predictions of a suite of bare runs with the recorded figures. It also makes new
+// predictions and compares them with both: a few quick ones if some is true, and all with DPSIGHT_TEST_LONG.
 func predictsCounters(t *testing.T, name string, some bool) {
 	measured, kept := byKey(figuresOf(t, "recorded-"+name)), byKey(figuresOf(t, "predicted-"+name))
 	plan := planOf(t, filepath.Join("suites", name+".yaml"))
@@ -207,8 +206,8 @@ func predictsCounters(t *testing.T, name string, some bool) {
 	}
 }
 
-// The suites of counters, with headline's, have every method in every preset and precision that it accepts, of both
-// models, and with every kind of clipping.
+// The counterSuites and headline together have every method with every model, preset and precision that it accepts,
+// and with every kind of clipping.
 func TestPresetsAndMethodsHaveAllMethods(t *testing.T) {
 	made := map[string]bool{}
 	kind := func(params map[string]any) string {
@@ -237,7 +236,7 @@ func TestPresetsAndMethodsHaveAllMethods(t *testing.T) {
 				}
 			}
 		}
-		if m.Of == "" { // one optimizer clips, however per-sample gradients were computed
+		if m.Of == "" { // kinds of clipping do not depend on how per-sample gradients are computed
 			all = append(all, map[string]string{"preset": "medium", "clipping": "per_layer"},
 				map[string]string{"preset": "medium", "clipping": "adaptive"})
 		}
@@ -245,7 +244,7 @@ func TestPresetsAndMethodsHaveAllMethods(t *testing.T) {
 			of["method"] = m.ID
 			params, err := experiments.Resolve(of)
 			if err != nil {
-				continue // it is not accepted
+				continue // the method does not accept these options
 			}
 			if asked++; !made[kind(params)] {
 				t.Errorf("no experiment is of %v", of)

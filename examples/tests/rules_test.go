@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write down the categories of the recordings")
 
-// categoriesFile has the version of the rules, and of each recording's peak a digest of its categories and of how they
-// are known.
+// categoriesFile has the version of the rules for categories. For each recording it has a digest of the categories at
+// the peak and of their evidence.
 var categoriesFile = filepath.Join("tests", "testdata", "categories.txt")
 
 // digestOf returns a digest of the categories of a peak's bytes and their evidence.
@@ -35,7 +35,7 @@ func digestOf(d *memory.DeviceBreakdown) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// ruled are the categories of recordings, by the rules of a version.
+// ruled has the content of categoriesFile: a version of the rules, and the digests of recordings by these rules.
 type ruled struct {
 	rules   int
 	digests map[string]string // by store and run
@@ -63,8 +63,8 @@ func parseRuled(text string) (r ruled, err error) {
 	return r, nil
 }
 
-// unversioned reports the categories of kept recordings that changed while the version of the rules did not; "" if
-// none did.
+// unversioned returns an error's text if the categories of kept recordings changed and the version of the rules did
+// not. Otherwise it returns "".
 func unversioned(kept, now *ruled) string {
 	var moved []string
 	for _, name := range slices.Sorted(maps.Keys(now.digests)) {
@@ -80,9 +80,9 @@ func unversioned(kept, now *ruled) string {
 		"with go test ./examples/tests -run TestBreakdownSums -update", len(moved), now.rules, schemas.Shortlist(moved, 5))
 }
 
-// holdToVersion checks that the categories of all recordings match the version of the rules: only the version tells
-// a reader whether the categories of two runs or baselines are comparable. -update writes them down, but not under
-// their old version.
+// holdToVersion fails the test if a recording's categories changed and the version of the rules did not, since only
+// that version shows whether the categories of two runs are comparable. With -update it writes the digests to
+// categoriesFile, unless the version should have changed.
 func holdToVersion(t *testing.T, digests map[string]string) {
 	t.Helper()
 	now := ruled{ingest.RulesVersion, digests}
@@ -111,7 +111,8 @@ func holdToVersion(t *testing.T, digests map[string]string) {
 	}
 }
 
-// Changed categories need a new version. A new recording does not, nor does a removed one.
+// If the categories of a recording change, unversioned asks for a new version of the rules. For a new or a removed
+// recording it does not.
 func TestChangedCategoriesNeedAVersion(t *testing.T) {
 	kept, err := parseRuled((&ruled{9, map[string]string{"s/a": "1", "s/b": "2"}}).text())
 	if err != nil {

@@ -15,19 +15,19 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// forbidden is what a published recording must not hold. The agent writes no argument and no environment; this is the
-// proof.
+// forbidden matches text that a published recording must not have, such as paths, addresses and variables of the
+// machine.
 var forbidden = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), // a GPU's
+	regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), // the UUID of a GPU
 	regexp.MustCompile(`/(root|home|tmp|opt|usr|mnt|data|work|var|Users)/`),
 	regexp.MustCompile(`\b[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\b`),
 	regexp.MustCompile(`(?i)[a-z0-9._-]+@[a-z0-9-]+\.[a-z]`),
 	regexp.MustCompile(`(?i)(hostname|LD_LIBRARY_PATH|SSH_|USER=|HOME=)`),
 }
 
-// names are bare words for who and where. Only recordings are searched for them, since a workflow may name an
-// image. The replaced names are no longer known. These are usual names of virtual machines, their images and their
-// users.
+// names matches usual names of virtual machines, of their images and of their users. The test searches only recordings
+// for them, since a workflow may name an image. It cannot search for the real names, which were replaced and are no
+// longer known.
 var names = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(root|ubuntu|debian|admin|user|ec2-user)@`),
 	regexp.MustCompile(`\b(vm|ubuntu|debian|localdomain|runnervm[a-z0-9]*)\b`),
@@ -39,17 +39,18 @@ var names = []*regexp.Regexp{
 
 var allowed = regexp.MustCompile(`^00000000-0000-0000-0000-`)
 
-// packaged matches files of recorded stack frames inside an environment: torch has folders with forbidden names.
+// packaged matches files of stack frames inside a Python environment. The test skips them, since torch has folders
+// with forbidden names.
 var packaged = regexp.MustCompile(`/(site|dist)-packages/[\w./+-]+`)
 
-// Names that replace the machine's own.
+// Published recordings have these names in place of the host's and the GPUs' own.
 const (
 	publishedHost = "gpu-host"
 	publishedGPU  = "GPU-00000000-0000-0000-0000-"
 )
 
-// No file of a recording reveals where it was made. The test searches compressed files by their content: journals
-// are unpacked, and every text column of every table is read.
+// No file in examples reveals on which machine a recording was made. The test unpacks journals and reads every text
+// column of every table.
 func TestSanitised(t *testing.T) {
 	kinds, tables, rows := map[string]int{}, map[string]bool{}, 0
 	recordings := storeFolders(t)
@@ -105,7 +106,7 @@ func TestSanitised(t *testing.T) {
 	if kinds[".zst"] < 6 || kinds[".json"] < 12 || kinds[".log"] < 6 {
 		t.Errorf("searched %v: the stores lack files", kinds)
 	}
-	if rows < kinds[".parquet"]/2 { // every row names its run; some tables have no rows
+	if rows < kinds[".parquet"]/2 { // every row has its run's id; some tables have no rows
 		t.Errorf("of %d tables %d have text: the search does not see it", kinds[".parquet"], rows)
 	}
 	for _, name := range append(ingest.DerivedFiles(), schemas.Samples.File(), schemas.HostSamples.File()) {
@@ -115,7 +116,7 @@ func TestSanitised(t *testing.T) {
 	}
 }
 
-// The search sees what it is for.
+// The patterns of TestSanitised match the texts that they are meant to find, and not texts that may be published.
 func TestSanitisedSees(t *testing.T) {
 	for _, text := range []string{"root@vm:~#", `{"name": "vm"}`, "cd ~/code", "/home/alice/x", "ip-10-0-0-12",
 		"node-17 ready", "gpu7.internal", "on runnervm4x", "h100-3a-7",
@@ -153,8 +154,8 @@ func TestManifestsAreSanitised(t *testing.T) {
 	}
 }
 
-// Recordings must stay small, since everybody who clones the repository gets them. The limits apply to what git
-// tracks.
+// Recordings must stay small, since everybody who clones the repository gets them. storeLimits bounds the bytes of
+// each store.
 var storeLimits = map[string]int64{
 	"accuracy-development": 1 << 20, "accuracy-held-out": 1 << 20, "accuracy-held-out-fixed-kinds": 1 << 20,
 	"accuracy-held-out-missed-kinds": 1 << 20, "accuracy-held-out-worst-kind": 1 << 20, "claims": 1 << 20,
@@ -196,7 +197,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// sizeOf is what a run's folder takes.
+// sizeOf returns the bytes of all files in a run's folder.
 func sizeOf(t *testing.T, dir string) (total int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
@@ -215,7 +216,7 @@ func sizeOf(t *testing.T, dir string) (total int64) {
 	return total
 }
 
-// printable is the text in binary data: runs of at least eight printable characters, a line each.
+// printable returns the text in binary data: each stretch of at least eight printable characters, as a line.
 func printable(b []byte) []byte {
 	var out []byte
 	for begin := 0; begin < len(b); {

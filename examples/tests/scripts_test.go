@@ -22,8 +22,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The scripts of suites/scripts.yaml are no DP examples and know nothing of dpsight. On the phantom GPU, at the sizes
-// that the suite gives them on a real one, the breakdown of their peaks leaves nearly nothing open.
+// The scripts of suites/scripts.yaml are no DP examples and know nothing of dpsight. On the phantom GPU, with the
+// sizes of the recordings on a real GPU, nearly all bytes of their peaks have an owner.
 //
 // DPSIGHT_TEST_SCRIPTS_PYTHON names an interpreter with requirements/scripts.txt. Without it only those that need torch
 // alone run.
@@ -72,15 +72,15 @@ func TestScriptsAreBrokenDown(t *testing.T) {
 	}
 }
 
-// merged is what an agent that took models of one class for one said of the modules of distill's two, and of gan's, by
-// the script's name: their class. Their recordings are that agent's.
+// An earlier agent took models of one class for a single model, and named their modules without the model's number.
+// merged has the class of these models, for the recordings that this agent made, by the script's name.
 var merged = map[string]string{"distill": "BertForMaskedLM", "gan": "Sequential"}
 
-// withoutModule lists categories for which that agent did not say the module, because the two models have
-// parameters of the same names.
+// withoutModule lists categories for which the recordings in merged have no module, because the script's two models
+// have parameters of the same names.
 var withoutModule = map[string][]string{"Sequential": {"parameters", "buffers", "optimizer_state", "slack"}}
 
-// cellsMerged are the bytes at the peak by category and module, with the models of a class taken for one.
+// cellsMerged returns the bytes at the peak by category and module, with all models of the class counted as one.
 func cellsMerged(t *testing.T, in schemas.Tables, class string) map[string]int64 {
 	t.Helper()
 	out, number := map[string]int64{}, regexp.MustCompile(`^`+class+`#\d+\.`)
@@ -94,9 +94,8 @@ func cellsMerged(t *testing.T, in schemas.Tables, class string) map[string]int64
 	return out
 }
 
-// Each recorded script that shows how exact predictions are has the recording's breakdown on the phantom GPU, by
-// category, and by category and module, wherever it requests the same blocks. The test takes minutes, so it needs
-// DPSIGHT_TEST_LONG.
+// Each recorded script of the accuracy sets that requests the same blocks on the phantom GPU also has the same
+// breakdown there, by category and by module. The test takes minutes, so it needs DPSIGHT_TEST_LONG.
 func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 	python := os.Getenv("DPSIGHT_TEST_SCRIPTS_PYTHON")
 	if python == "" || os.Getenv("DPSIGHT_TEST_LONG") == "" {
@@ -112,7 +111,7 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 		store := "accuracy-" + set
 		plan, want := planOf(t, filepath.Join("suites", store+".yaml")), map[string]*example{}
 		for _, e := range firstRecordings(t, store) {
-			want[e.Manifest.Name] = e // by name: the key has the path that the script had when it was recorded
+			want[e.Manifest.Name] = e // by name, since the key has the script's path at the time of recording
 		}
 		figures, kept := byKey(figuresOf(t, "recorded-"+set)), byKey(figuresOf(t, "predicted-"+set))
 		for _, x := range plan.Experiments {
@@ -133,7 +132,7 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 				in := load(t, r.Dir)
 				m, p := figures[x.Key], kept[x.Key]
 				missed := p.PeakBytes != nil && math.Abs(float64(*p.PeakBytes)/float64(*m.PeakBytes)-1) > 0.02
-				// otherwise it was too large to be kept, or docs/accuracy.md explains the difference
+				// Otherwise the recording was too large to be kept, or docs/accuracy.md explains the difference.
 				if recorded := want[x.Name]; recorded != nil && !missed {
 					expectSameIfAlike(t, in, recorded.in, merged[x.Name])
 				}
@@ -141,7 +140,7 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 				if p.PeakBytes != nil && *p.PeakBytes == *m.PeakBytes && *got != *m.PeakBytes {
 					t.Errorf("peak %d, recorded and predicted before: %d", *got, *m.PeakBytes)
 				}
-				// a miss stays what it is until it is mended
+				// A missed prediction stays as it was published, until a fix makes it exact.
 				if missed && *got != *p.PeakBytes && *got != *m.PeakBytes {
 					t.Errorf("peak %d, predicted before %d, recorded %d", *got, *p.PeakBytes, *m.PeakBytes)
 				}
@@ -150,7 +149,7 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 	}
 }
 
-// byKey are the experiments of a file of accuracy by their keys.
+// byKey returns the experiments of a file of figures by their keys.
 func byKey(b schemas.Baseline) map[string]schemas.BaselineExperiment {
 	out := map[string]schemas.BaselineExperiment{}
 	for _, x := range b.Experiments {
@@ -159,7 +158,8 @@ func byKey(b schemas.Baseline) map[string]schemas.BaselineExperiment {
 	return out
 }
 
-// onPhantom runs a suite's script, whose command names it from the repository's root.
+// onPhantom runs an experiment of a suite on the phantom GPU, in the repository's root, since the command names the
+// script from there.
 func onPhantom(t *testing.T, machine *collect.Machine, python string, limit time.Duration, x *suite.Experiment,
 	more ...string) *collect.Result {
 	t.Helper()
@@ -189,10 +189,12 @@ func expectBrokenDown(t *testing.T, in schemas.Tables) {
 	scriptLimits.hold(t, in.Manifest.Name, &d)
 }
 
-// expectSameIfAlike is expectSame if the script requested the same blocks on the phantom GPU as on the real one, up
-// to the peak. Libraries that request memory for a kernel, as convolutions do, may request other blocks there.
+// expectSameIfAlike is expectSame if the script requested the same blocks on the phantom GPU as on the real one, up to
+// the peak. Libraries that request memory for a kernel, as for convolutions, may request other blocks on the phantom
+// GPU.
 //
-// If the recording's agent merged models of one class, the prediction's models are merged too.
+// If mergedClass is not empty, the recording's agent merged models of this class, so the prediction's models are
+// merged too.
 func expectSameIfAlike(t *testing.T, predicted, recorded schemas.Tables, mergedClass string) {
 	t.Helper()
 	got, want := requestsToPeak(predicted), requestsToPeak(recorded)
@@ -210,7 +212,7 @@ func expectSameIfAlike(t *testing.T, predicted, recorded schemas.Tables, mergedC
 		}
 		return
 	}
-	// A prediction is rated exact only if it is exact.
+	// The requests differ, so the prediction's confidence must not be exact expected.
 	if c := confidence.Assess(predicted.Manifest, predicted.Report); c.Level == schemas.ExactExpected {
 		t.Errorf("the requests differ from the recorded ones, and the confidence is %s", c.Level)
 	}
@@ -227,7 +229,7 @@ func expectSameIfAlike(t *testing.T, predicted, recorded schemas.Tables, mergedC
 		len(got), len(want), first, d)
 }
 
-// requestsToPeak are the sizes that were asked for, in order, up to the peak.
+// requestsToPeak returns the sizes of all requests up to the peak, in order.
 func requestsToPeak(in schemas.Tables) (sizes []int64) {
 	for i := range in.Allocations {
 		if a := &in.Allocations[i]; a.AllocSeq <= in.Report.Devices[0].PeakSeq {

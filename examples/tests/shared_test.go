@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A summary and a ladder that share their inputs equal those that are made separately.
+// SummarizeWithLadder, which computes a summary and a ladder from shared work, returns the same as Summarize and
+// ladder.Of.
 func TestSummaryWithLadder(t *testing.T) {
 	runs, _, err := store.Open(headline).Runs()
 	if err != nil || len(runs) == 0 {

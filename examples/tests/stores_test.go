@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// storeFolders are the folders that hold runs, however deep they lie.
+// storeFolders returns all folders below examples that contain runs.
 func storeFolders(t testing.TB) []string {
 	t.Helper()
 	var folders []string
@@ -64,15 +64,15 @@ func manifestsOf(t testing.TB, folder string) iter.Seq2[string, *schemas.Manifes
 	}
 }
 
-// noSuites lists the stores that the tests over all suites leave out. They are a store without a suite, stores of
-// bare runs only (the tables in the documents test them), stores with a part of what their suites made
-// ([TestRecordedFigures]), and one with a run that was meant to die.
+// noSuites lists the stores that the tests over all suites leave out. These are a store without a suite, stores with a
+// part of what their suites made (see [TestRecordedFigures]), stores that other tests or the documents' tables cover,
+// and a store with a run that was meant to die.
 var noSuites = []string{"accuracy-development", "accuracy-held-out", "accuracy-held-out-fixed-kinds",
 	"accuracy-held-out-missed-kinds", "accuracy-held-out-worst-kind", "claims", collectorAlone,
 	"lora", "oom", pairs}
 
-// Nothing recorded is left out: every built-in suite has its store here, and the tests over all suites read every
-// store.
+// Every built-in suite has a store in examples. Every store is in the list suites, which other tests read, or in
+// noSuites.
 func TestEverySuiteIsRead(t *testing.T) {
 	for _, name := range suite.Names() {
 		if !slices.Contains(suites, name) {
@@ -86,10 +86,10 @@ func TestEverySuiteIsRead(t *testing.T) {
 	}
 }
 
-// isolationCost is what isolation may cost an experiment beyond Python's start.
+// isolationCost is how long a run may wait for a free GPU.
 const isolationCost = 500 * time.Millisecond
 
-// Every run had its GPU to itself, and waiting until that was so took next to nothing.
+// Every measured run had its GPU to itself, and waited less than half a second for that.
 func TestRecordingsAreIsolated(t *testing.T) {
 	measured := 0
 	for path, m := range manifests(t) {

@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// The content of a kept summary of the recordings changes only together with its version. Otherwise summaries kept
-// earlier would continue to show old figures.
+// If the summaries of the recordings change, analyze.KeptVersion must change too. Otherwise dpsight would continue to
+// show old figures from summaries that it kept earlier.
 func TestSummariesHaveTheirVersion(t *testing.T) {
 	sum := sha256.New()
 	runs, err := filepath.Glob(headline + "/[0-9]*")

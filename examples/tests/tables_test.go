@@ -73,7 +73,7 @@ func TestDeclaredTablesSuffice(t *testing.T) {
 	}
 }
 
-// The list of runs and the breakdown agree on reserved: at the peak, and at its highest.
+// The list of runs and the breakdown have the same reserved bytes, both at the peak and at the highest reserved.
 func TestReservedIsTheSameInListAndBreakdown(t *testing.T) {
 	runs, _, err := store.Open(headline).Runs()
 	if err != nil {
@@ -110,7 +110,8 @@ func TestReservedIsTheSameInListAndBreakdown(t *testing.T) {
 
 var fractions = regexp.MustCompile(`\d+\.\d+(e-?\d+)?`)
 
-// text is the document of a result. The last digits of sums of times depend on the order of the parts.
+// text returns a result as JSON, with fractions rounded to 9 digits: the last digits of sums of times depend on the
+// order of the parts.
 func text(t *testing.T, v any) string {
 	t.Helper()
 	out, err := json.Marshal(v)

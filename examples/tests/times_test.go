@@ -28,7 +28,8 @@ func timesOf(t *testing.T, folder string, each func(in schemas.Tables)) {
 	}
 }
 
-// The time of an instrumented step is the same wherever it is shown, and all parts by module sum to the bare step.
+// The times by module and the cost of recording have the same times of an instrumented and of a bare step. All parts
+// of the times by module sum to the bare step.
 func TestOneInstrumentedStep(t *testing.T) {
 	seen := 0
 	for _, folder := range []string{"quick", plain, "mlp"} {
@@ -56,7 +57,7 @@ func TestOneInstrumentedStep(t *testing.T) {
 	}
 }
 
-// A step that a CUDA graph captured did not run: nothing gives it a time.
+// A step that a CUDA graph captured did not run, so no analysis has a time for it.
 func TestACapturedStepHasNoTime(t *testing.T) {
 	seen := false
 	timesOf(t, "accuracy-development", func(in schemas.Tables) {
