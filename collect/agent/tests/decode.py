@@ -1,4 +1,4 @@
-"""Reads a journal, for the tests."""
+"""Reads the agent's journals for the agent's Python tests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Mark(NamedTuple):
 
 class Tag(NamedTuple):
     k: int
-    ends: bool  # it takes an earlier tag back
+    ends: bool  # true if it ends an earlier tag
     kind: int
     address: int
     bytes: int
@@ -73,7 +73,7 @@ class Journal:
         return [json.loads(p) for p in self.payloads(kind)]
 
     def chunks(self) -> list[tuple[dict[str, Any] | None, dict[str, Any]]]:
-        """The allocator's events, if any, and the checkpoint of each drain."""
+        """Returns the allocator's snapshot with the events, if any, and the checkpoint of each drain."""
         out, snapshot = [], None
         for kind, payload in self.frames:
             if kind == kinds.FRAME_ALLOCATOR:
@@ -87,34 +87,34 @@ class Journal:
         return sum(m.kind == kind and not m.flags & without for m in self.marks)
 
     def ends(self) -> list[int]:
-        """The marks with which steps end."""
+        """Returns the numbers of the marks with which steps end."""
         return [
             m.k for m in self.marks if m.kind == kinds.STEP_END or (m.kind == kinds.UPDATED and m.flags & kinds.ENDS)
         ]
 
     def modes(self) -> list[str]:
-        """How each step was to be recorded, in words; "bare" if there are none."""
+        """Returns the modes of recording that the journal has, in words; "bare" stands for no flag."""
         modes = [m.flags for m in self.marks if m.kind == kinds.MODE]
         return [" ".join(word for flag, word in MODES.items() if flags & flag) or "bare" for flags in modes]
 
     def intervals(self) -> list[tuple[int, int, int]]:
-        """GPU times: from which mark to which, and how many nanoseconds."""
+        """Returns GPU times: the marks at the begin and the end, and the nanoseconds between them."""
         return [t for p in self.payloads(kinds.FRAME_TIMES) for t in struct.iter_unpack("<IIq", p)]
 
     def stamped(self) -> set[int]:
-        """The marks that have a GPU time."""
+        """Returns the numbers of the marks that have a GPU time."""
         return {k for begin, end, _ in self.intervals() for k in (begin, end)}
 
     def unclosed(self) -> list[Mark]:
-        """Marks that open a span which is not closed where it should be, or close one that is not open, thread by
-        thread. Modules in backward are left out: entering others, or the run's end, leaves them."""
+        """Returns, for each thread, marks that open a span which is not closed in order, or that close a span which
+        is not open. It leaves out modules in backward, which end when backward enters another module or ends."""
         open_: dict[int, list[Mark]] = {}
         wrong = []
         for m in self.marks:
             stack = open_.setdefault(m.thread, [])
             if m.kind > kinds.DRAIN_END or m.kind in (kinds.MODULE_BACKWARD_BEGIN, kinds.MODULE_BACKWARD_END):
                 continue
-            if m.kind % 2:  # what begins has an odd number, and its end the next
+            if m.kind % 2:  # a kind that begins a span is odd, and the next number ends it
                 stack.append(m)
             elif not stack or stack.pop().kind != m.kind - 1:
                 wrong.append(m)

@@ -1,4 +1,5 @@
-"""The agent's own numbers, for the tests: they are checked against the Go side by reading real journals there."""
+"""Gives the agent's tests the numbers in dpsight.kinds. Go tests check these numbers by reading journals that the
+agent wrote."""
 
 from decode import kinds as K
 

@@ -25,7 +25,7 @@ PYTHON_PATH = HERE.parent / "python"
 
 
 class Result:
-    """What a case printed and recorded."""
+    """The output, the exit code and the journals of a case script."""
 
     def __init__(self, done: subprocess.CompletedProcess[str], found: list[Journal], folder: Path) -> None:
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
@@ -38,20 +38,20 @@ class Result:
         return self.journals[0]
 
     def complaints(self) -> list[str]:
-        """What the agent has said on stderr."""
+        """Returns the agent's messages on stderr."""
         return [line for line in self.err.splitlines() if line.startswith("dpsight:")]
 
 
 @contextlib.contextmanager
 def run(case: str, *args: str, env: dict[str, str] | None = None, agent: bool = True) -> Iterator[Result]:
-    """Runs tests/cases/CASE.py under the agent, or without it."""
+    """Runs the script tests/cases/CASE.py in a new process, with or without the agent."""
     with tempfile.TemporaryDirectory() as folder:
         spool = Path(folder) / "spool"
         full = {k: v for k, v in os.environ.items() if not k.startswith("DPSIGHT_")}
         full.update(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", TORCHINDUCTOR_CACHE_DIR=folder)
         if agent:
             full.update(DPSIGHT_SPOOL=str(spool), DPSIGHT_ALLOW_CPU="1", PYTHONPATH=str(PYTHON_PATH))
-            full["DPSIGHT_LIKE_A_GPU"] = "1"  # looks between lines come when time allows: tests count tags without
+            full["DPSIGHT_LIKE_A_GPU"] = "1"  # without looks between lines, so that tests can count tags
         full.update(env or {})
         command = [sys.executable, str(CASES / f"{case}.py"), *args]
         done = subprocess.run(command, env=full, capture_output=True, text=True, timeout=900, check=False)
@@ -62,24 +62,25 @@ _T = TypeVar("_T")
 
 
 def rest(test: Callable[..., None]) -> Callable[..., None]:
-    """Marks a test that `make test` leaves out: a further case of what another test shows, which starts torch."""
+    """Marks a test that `make test` leaves out, since it is a further case of another test and starts torch."""
     test.rest = True  # type: ignore[attr-defined]
     return test
 
 
 def parted(test: Callable[..., None]) -> Callable[..., None]:
-    """Marks a test that has further cases in the rest: it goes over those that `cases` hands out."""
+    """Marks a test that iterates over the result of cases(), so that make test-rest also runs it, with further
+    cases."""
     test.parted = True  # type: ignore[attr-defined]
     return test
 
 
 def cases(now: Iterable[_T], rest: Iterable[_T]) -> list[_T]:
-    """Those that `make test` runs, and those that it leaves out, as the part has them."""
+    """Returns the cases that the selected part runs: those of `make test`, those that it leaves out, or both."""
     return [*(now if PART != "rest" else ()), *(rest if PART else ())]
 
 
 class Parted(unittest.TestCase):
-    """A test that belongs to a part: "rest" is what `make test` leaves out, "all" is both parts."""
+    """Skips tests that are not in the selected part: "rest" is what `make test` leaves out, "all" is both parts."""
 
     def setUp(self) -> None:
         test = getattr(self, self._testMethodName)
@@ -91,7 +92,7 @@ class Parted(unittest.TestCase):
 
 
 def phantom() -> dict[str, str]:
-    """The variables that give a process a phantom GPU."""
+    """Returns the environment variables that give a process a phantom GPU."""
     text = os.environ.get("DPSIGHT_TEST_PHANTOM_ENV")
     if not text:
         raise unittest.SkipTest(

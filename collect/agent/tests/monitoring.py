@@ -1,5 +1,5 @@
-"""Line events come in order: from sys.monitoring, or before Python 3.12 from the phantom GPU's tracer, if that is
-preloaded. monitoring_test.go runs this under each Python that it finds. It needs no torch."""
+"""Checks that line events come in order: from sys.monitoring, or before Python 3.12 from the phantom GPU's tracer, if
+it is preloaded. monitoring_test.go runs this script under each Python that it finds. It needs no torch."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def again(times):
     ask()  # after
 """
 
-asked: list[str] = []  # the comment of the line that each call of ask() was of
+asked: list[str] = []  # for each call of ask(), the comment of the line that the agent has for it
 line = 0
 passing: set[int] = set()
 UNKNOWN = "no line"
@@ -146,7 +146,7 @@ async def pending() -> None:
 
 
 class Asks:
-    """A context that asks for memory in code that is not the script's."""
+    """A context manager that calls ask() in code outside the script."""
 
     def __enter__(self) -> None:
         pass

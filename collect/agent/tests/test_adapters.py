@@ -1,4 +1,4 @@
-"""What the libraries in adapters.py keep, apart from Opacus, which test_extensions.py and others test.
+"""Tests what the agent tags for the libraries in adapters.py except Opacus, which test_extensions.py and others test.
 cases/libraries has small libraries that are built like the real ones."""
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ BIASES = {name: size for name, size in PARAMETERS.items() if name.endswith("bias
 
 class TestLibraries(Phantom):
     def kept(self, mode: str) -> Journal:
-        """The journal of a run whose last step, with the evaluation, is bare. All that was tagged was there."""
+        """Returns the journal of a run whose last step and evaluation are bare. Checks that each tag names a live
+        block."""
         with run("keeping", "cuda", mode, env={**self.env, "DPSIGHT_WARMUP": "2"}) as r:
             j = self.checked(r)
         self.assertEqual(j.count(K.STEP_END), STEPS)
@@ -52,23 +53,24 @@ class TestLibraries(Phantom):
         evaluated = {("0", 32 * 64 * 4): 2, ("2", 32 * 256 * 4): 2}
         kept = {("0", BATCH * 64 * 4): STEPS, ("2", BATCH * 256 * 4): STEPS}
         self.assertEqual(self.layers(j, K.HOOK_ACTIVATION), {**kept, **evaluated})
-        self.assertIn(("1", 4096 * 4), self.layers(j, K.HELD))  # the script's, whatever its name
+        self.assertIn(("1", 4096 * 4), self.layers(j, K.HELD))  # the script's own tensor
         self.assertEqual(
             self.layers(j, K.STORED_BACKPROP), {("0", BATCH * 256 * 4): STEPS, ("2", BATCH * 5 * 4): STEPS}
         )
         samples = {name: BATCH * size for name, size in PARAMETERS.items()}
         self.assertEqual(self.parameters(j, K.GRAD_SAMPLE), samples)
         self.assertEqual(self.parameters(j, K.NORM_SAMPLE), dict.fromkeys(PARAMETERS, BATCH * 4))
-        # The sum becomes the gradient.
+        # The summed gradient becomes the parameter's gradient, which ends its tag.
         self.assertEqual(self.parameters(j, K.SUMMED_GRADIENT), PARAMETERS)
         self.assertEqual(self.parameters(j, K.SUMMED_GRADIENT, ends=True), PARAMETERS)
         self.assertEqual(self.phases(j), {"clip": 0, "accumulate": STEPS, "noise": 0})
-        self.assertEqual(j.count(K.SAMPLER_BEGIN), 3 * STEPS)  # for each layer, and once to clip
+        self.assertEqual(j.count(K.SAMPLER_BEGIN), 3 * STEPS)  # once for each of two layers, and once to clip
         self.assertIn("setup.privacy", {j.names[m.a] for m in j.marks if m.kind == K.PHASE_BEGIN})
 
     @rest
     def test_biases_alone(self) -> None:
-        """Nothing lets go of output gradients: they stay until the next step's, and are that between steps, too."""
+        """If only biases are trained, fastDP keeps output gradients until those of the next step. They have a tag
+        between steps, too."""
         j = self.kept("biases")
         self.assertEqual(self.layers(j, K.HOOK_ACTIVATION), {})
         stored = self.layers(j, K.STORED_BACKPROP)
@@ -110,7 +112,7 @@ class TestTable(unittest.TestCase):
             self.assertEqual({name: kinds for name, kinds in said.items() if len(kinds) > 1}, {})
 
     def test_phases_have_parameters(self) -> None:
-        """What is a phase is a method of an object that lists its parameters, and what is a layer's has no such."""
+        """An adapter's class lists its parameters exactly if one of its methods is a phase."""
         phases = {adapters.Does.CLIPS, adapters.Does.ACCUMULATES, adapters.Does.ADDS_NOISE}
         for adapter in adapters.ADAPTERS:
             self.assertFalse(phases & set(adapter.functions.values()), adapter.name)

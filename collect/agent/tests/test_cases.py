@@ -1,4 +1,4 @@
-"""Marks and steps of every kind of loop, on the CPU."""
+"""Tests the marks and steps of many kinds of training loops, on the CPU."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Case(Parted):
 class TestLoops(Case):
     def test_plain(self) -> None:
         j = self.check("plain", "cpu", "8", steps=8)
-        # A mode for each step, the unfinished last one included.
+        # Each step has a mode, also the last one, which is not finished.
         self.assertEqual(j.modes(), ["warm-up instrumented"] * 3 + ["instrumented", "bare"] * 3)
         self.assertEqual(j.count(K.FORWARD_BEGIN), 2 * 8 + 1)
-        self.assertEqual(j.count(K.MODULE_BEGIN), 4 * 6)  # four modules in the six instrumented steps
+        self.assertEqual(j.count(K.MODULE_BEGIN), 4 * 6)  # four modules in each of six instrumented steps
         self.assertEqual({m["path"] for m in j.modules.values()}, {"", "0", "1", "2", "3"})
         paths = {m["path"]: m for m in j.modules.values() if m["class"] == "Linear"}
         self.assertEqual(paths["0"]["parameter_bytes"], (256 * 1024 + 1024) * 4)
@@ -56,8 +56,8 @@ class TestLoops(Case):
             if m.kind in (K.MODULE_BACKWARD_BEGIN, K.MODULE_BACKWARD_END)
         ]
         entered = [p for k, p, _ in paths if k == K.MODULE_BACKWARD_BEGIN]
-        self.assertEqual(entered, ["", "", "3", "2", "1", "0"])  # the loss, the model, its children from the end
-        # Each child is left before the next is entered.
+        self.assertEqual(entered, ["", "", "3", "2", "1", "0"])  # loss, model, children from the last
+        # Backward leaves each child before it enters the next.
         inside = []
         for kind, path, _ in paths:
             if kind == K.MODULE_BACKWARD_BEGIN:
@@ -67,7 +67,8 @@ class TestLoops(Case):
                 self.assertEqual(inside.pop(), path)
 
     def passed(self, j: Journal) -> list[list[str]]:
-        """What backward does in each step, in order: modules that it enters or leaves, and phases that it passes."""
+        """Returns, for each step, the modules that backward enters or leaves and the phases that it passes, in
+        order."""
         steps, now = [], []
         for m in j.marks:
             if m.kind in (K.MODULE_BACKWARD_BEGIN, K.MODULE_BACKWARD_END):
@@ -82,7 +83,7 @@ class TestLoops(Case):
 
     @rest
     def test_backward_enters_whatever_modules_return(self) -> None:
-        """Dictionaries, dataclasses and nested containers, and leaves for every value."""
+        """Modules may return dictionaries, dataclasses and nested containers with tensors at any place."""
         kinds = ["tensor", "tuple", "named", "list", "dict", "ordered", "user dict", "stubborn", "output", "dataclass"]
         kinds += ["slots", "namespace", "stale", "nested"]
         with run("structures", "cpu", *kinds, env={"DPSIGHT_WARMUP": str(len(kinds))}) as r:
@@ -114,7 +115,7 @@ class TestLoops(Case):
 
     @rest
     def test_several_optimizers(self) -> None:
-        # The agent's own view: the first update of a pair counts once before the second was ever seen.
+        # Until the agent has seen the second optimizer, it counts an update of the first one as a step.
         for name, order, steps in (
             ("in turn", ["first", "second"] * 4, 5),
             ("three to one", ["first", "first", "first", "second"] * 3, 6),
@@ -144,12 +145,12 @@ class TestLoops(Case):
 
     @rest
     def test_the_script_gets_what_its_handlers_raise(self) -> None:
-        # A handler may run while a hook of the agent runs. Then the agent neither swallows its exception nor gives
-        # up.
+        # A signal handler may run while a hook of the agent runs. If the handler raises, the script gets the
+        # exception, and the agent continues.
         for args in (("timeout",), ("timeout", "partial")):
             with self.subTest(args), run("odd", *args) as r:
                 self.assertEqual((r.code, r.complaints()), (0, []), r.err[-2000:])
-                # Out of 150: Python drops what is raised in a weak reference's callback.
+                # Not all 150 exceptions arrive: Python drops those that are raised in a weak reference's callback.
                 self.assertGreater(int(r.out.split()[1]), 100)
 
     def test_threads(self) -> None:
@@ -169,9 +170,9 @@ class TestLoops(Case):
             self.assertEqual((r.out, r.complaints()), (without.out, []), r.err)
 
     def test_user_steps(self) -> None:
-        # Without a plan the first update has ended a step before the script was heard.
+        # Without a plan, the first update ends a step, before the script's first call of dpsight.step().
         j = self.check("odd", "user", steps=4)
-        counts = [(m.a - 1, m.b - 1) for m in j.marks if m.kind == K.USER_STEP]  # 0 means not stated
+        counts = [(m.a - 1, m.b - 1) for m in j.marks if m.kind == K.USER_STEP]  # 0 stands for not stated
         self.assertEqual(counts, [(32, 64)] * 3)
         self.assertEqual(j.json(K.FRAME_CONFIG)[0], {"method": "vanilla", "api_key": "***", "rate": None})
         self.assertEqual([m["value"] for m in j.json(K.FRAME_METRIC)], [0.5, 1.5, 2.5])
@@ -192,7 +193,8 @@ class TestLoops(Case):
 
 class TestSetups(Case):
     def test_no_stage_opens_a_journal(self) -> None:
-        # A launcher that only builds a model stays out: the first mark is the first forward pass.
+        # A process that only builds a model, such as a launcher, must write no journal. So the journal begins with the
+        # first forward pass.
         j = self.check("setups", "cpu", steps=3)
         first = next(m for m in j.marks if m.kind in (K.FORWARD_BEGIN, K.PHASE_BEGIN))
         self.assertEqual(first.kind, K.FORWARD_BEGIN)
@@ -337,7 +339,7 @@ class TestTimes(Parted):
             ("all of one stream", [True] * 100, [0] * 100, 100, 1),
             ("some of one stream", [True] * 37 + [False] * 63, [0] * 100, 37, 8),
             ("none", [False] * 3, [0] * 3, 0, 3),
-            # A stream that is behind says nothing about another's events, and the other nothing about its events.
+            # Whether one stream's events have happened says nothing about another stream's events.
             ("two streams", [True, True, False, True], [0, 0, 1, 0], 2, 2),
             ("all of two streams", [True] * 4, [0, 1, 0, 1], 4, 3),
         ):
@@ -373,7 +375,7 @@ class TestInterruptions(Parted):
 
     @rest
     def test_whatever_handlers_raise_the_context_is_left(self) -> None:
-        """Wherever they run: otherwise a key press would wait for ever."""
+        """If the context stayed entered after a handler raised, Ctrl-C would be blocked for ever."""
 
         def late(_number: int, _frame: object) -> None:
             raise TimeoutError
@@ -396,7 +398,7 @@ class TestInterruptions(Parted):
 
 
 class TestWindows(Parted):
-    """A later window opens only while drains, its own included, take at most 5 % of wall time."""
+    """Tests that a later window opens only if drains, including the window's own, take at most 5 % of wall time."""
 
     @rest
     def test_share_of_wall_time(self) -> None:
@@ -408,8 +410,8 @@ class TestWindows(Parted):
         now = 7_000_000_000
 
         def at(source: str, drained: float, *, step: int = 200, seconds: float) -> tuple[int, int]:
-            """Returns the steps of the latest window at the beginning of a step, given the time that drains took in
-            100 recorded steps."""
+            """Returns the first and last step of the latest window when a step begins, if drains took `drained`
+            seconds in 100 recorded steps."""
             settings = Settings({"DPSIGHT_SOURCE": source})
             with (
                 mock.patch.object(windows.recorder, "settings", settings),
@@ -423,16 +425,16 @@ class TestWindows(Parted):
                 return found.begin, found.end
 
         for source, drained, seconds, opens in (
-            ("measured", 0.45, 10.0, True),  # 0.45 s and another 0.045 s of 10 s
-            ("measured", 0.46, 10.0, False),  # 0.46 s would be below, 0.506 s is not
+            ("measured", 0.45, 10.0, True),  # 0.45 s and 0.045 s for this window: less than 5 %
+            ("measured", 0.46, 10.0, False),  # 0.46 s alone is less than 5 %, but 0.506 s is not
             ("measured", 0.46, 10.2, True),
             ("measured", 0.0, 0.001, True),
-            ("predicted", 5.0, 10.0, True),  # no times there: only the number of steps decides
+            ("predicted", 5.0, 10.0, True),  # predictions have no times, so only the number of steps decides
         ):
             with self.subTest(source=source, drained=drained, seconds=seconds):
                 window = at(source, drained, seconds=seconds)
                 self.assertEqual(window, (200, 210) if opens else (0, 100))
-        # A window that was not affordable is tried again at every step, and opens late.
+        # If a window would have taken too long at step 200, it may open at any later step.
         self.assertEqual(at("measured", 0.46, step=205, seconds=10.2), (205, 215))
         self.assertEqual(at("measured", 0.0, step=199, seconds=10.0), (0, 100))
 

@@ -1,4 +1,4 @@
-"""What others build on Opacus' classes is seen as Opacus' own parts are."""
+"""Tests that the agent treats subclasses of Opacus's classes like Opacus's own classes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ class TestSubclasses(Phantom):
             j = self.checked(r)
         steps, layers = 3, {m["path"]: m for m in j.modules.values() if m["class"] == "Linear"}
         numbers = {m["id"]: path for path, m in layers.items()}
-        # What hooks say about themselves is written when it is known, and when it changes.
+        # The journal has norm_by, which the hooks set, when it is first known and when it changes.
         self.assertEqual({path: m["norm_by"] for path, m in layers.items()}, {"0": "later", "2": "later"})
         words = [m["norm_by"] for f in j.json(K.FRAME_MODULES) for m in f["modules"] if m["path"] == "2"]
         self.assertEqual(words, [None, "first", "later"])
 
-        # An override and what it calls are one phase, one tag.
+        # If an override calls the method that it overrides, both together make one phase and one tag.
         begun = Counter(j.names[m.a] for m in j.marks if m.kind == K.PHASE_BEGIN)
         self.assertEqual((begun["accumulate"], begun["noise"]), (steps, steps))
         self.assertEqual(j.count(K.SAMPLER_BEGIN), 2 * steps)
         held = [t for t in j.tags if t.kind == K.HOOK_ACTIVATION]
-        # Once when it is kept; and the script lets go of it only after the step, so once more between two.
+        # Each activation is tagged when the hook keeps it, and again between two steps, since the script drops it only
+        # after the step.
         twice = 2 * steps
         self.assertEqual(Counter((numbers[t.module], t.ends) for t in held), {("0", False): twice, ("2", False): twice})
         stored = [t for t in j.tags if t.kind == K.STORED_BACKPROP]

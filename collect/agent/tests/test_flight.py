@@ -1,5 +1,4 @@
-"""Parts of the flight recorder that need no torch: what it reads from NVML, using a library that answers as the
-driver's does, and its options."""
+"""Tests parts of the flight recorder that need no torch: its options, and what it reads from a fake NVML."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ UNKNOWN = (1 << 64) - 1
 
 
 class Library:
-    """A driver's library with two processes on the device."""
+    """A fake NVML with two processes on the device."""
 
     def __init__(self, version_2: bool = True, processes: list[tuple[int, int]] | None = None) -> None:
         self.version_2 = version_2
         self.processes = [(101, 3 << 30), (202, UNKNOWN)] if processes is None else processes
 
     def nvmlDeviceGetMemoryInfo_v2(self, _handle: Any, memory: Any) -> int:
-        if not self.version_2 or memory._obj.version != 40 | 2 << 24:  # the size of the structure, and its version
-            return 25  # the structure's version is not known
+        if not self.version_2 or memory._obj.version != 40 | 2 << 24:  # the structure's size and version
+            return 25  # NVML_ERROR_ARGUMENT_VERSION_MISMATCH
         memory._obj.used, memory._obj.reserved, memory._obj.free = 5 << 30, 1 << 30, 10 << 30
         return 0
 
@@ -37,7 +36,7 @@ class Library:
     def nvmlDeviceGetComputeRunningProcesses_v3(self, _handle: Any, count: Any, found: Any) -> int:
         room, count._obj.value = count._obj.value, len(self.processes)
         if found is None or room < len(self.processes):
-            return 7 if self.processes else 0  # too small
+            return 7 if self.processes else 0  # NVML_ERROR_INSUFFICIENT_SIZE
         for place, (pid, used) in zip(found, self.processes, strict=False):
             place.pid, place.used = pid, used
         return 0

@@ -1,4 +1,4 @@
-"""Who keeps a block: found by name, whatever keeps it, and not kept longer because of the look."""
+"""Tests that the agent finds the holders of blocks by name, and that the search keeps no block alive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness import CASES, rest, run
 from test_phantom import Phantom
 
 KIB = 1024
-# By thousands of entries of four bytes.
+# By the size of a block, in units of 1,024 entries of four bytes.
 PLANTED = {
     10: "global kept[0]",
     11: "global kept[1]",
@@ -32,8 +32,9 @@ PLANTED = {
 
 class TestHolders(Phantom):
     def looked(self, *arguments: str, script: str = "holders") -> tuple[list[Any], dict[int, tuple[str, str, int]]]:
-        """The looks of a run, and the last record of each block, by its thousands of entries: how it is kept, by
-        whom, and what a view shows of it. The run ends as it does without the agent, with the same memory."""
+        """Returns the searches for holders in a run, and the last record of each block by its size as in PLANTED: the
+        kind of holder, its path, and the size of a view. Checks that the run's output, with its memory, is the same
+        without the agent."""
         every = {**self.env, "DPSIGHT_LIKE_A_GPU": ""}
         with run(script, *arguments, env=every) as r, run(script, *arguments, env=every, agent=False) as without:
             self.assertEqual((r.code, r.out, r.err), (0, without.out, without.err))
@@ -43,7 +44,7 @@ class TestHolders(Phantom):
             return looks, {size // (4 * KIB): (kind, path, view) for _, size, view, kind, path in blocks}
 
     def test_planted(self) -> None:
-        """Each kind of holder is found, and a look keeps nothing alive."""
+        """The agent finds each kind of holder, and its search keeps nothing alive."""
         looks, found = self.looked()
         fail = (CASES / "holders.py").read_text().splitlines().index("        fail()") + 1
         self.assertEqual({n: found[n][1] for n in PLANTED}, {n: p.format(fail=fail) for n, p in PLANTED.items()})
@@ -55,7 +56,7 @@ class TestHolders(Phantom):
 
     @rest
     def test_holders_change(self) -> None:
-        """The last record of a block names its present keeper, even if another kept it at the look before."""
+        """The last record of a block names its present holder, even if the search before found another holder."""
         looks, found = self.looked(script="holders_change")
         self.assertIn("local out[0] of main()", [path for look in looks for _, _, _, _, path in look["blocks"]])
         self.assertEqual(found[30][:2], ("python", "global kept[1]"))

@@ -1,4 +1,5 @@
-"""Names that are no text, invalid paths, and closed descriptors: scripts end as they do without the agent."""
+"""Tests scripts that use names and paths that are not valid text, or close file descriptors. They must end as without
+the agent."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class TestLabels(Phantom):
 
     @rest
     def test_descriptors_that_a_script_closes(self) -> None:
-        """Its own files, which get their numbers, contain only what it wrote. The journal's files are opened again."""
+        """If a script closes the journal's file descriptors, the agent opens its files again. Files of the script that
+        get the same numbers contain only what the script wrote."""
         with tempfile.TemporaryDirectory() as folder, run("labels", "descriptors", folder, env=self.env) as r:
             self.assertEqual((r.code, r.out, r.complaints()), (0, f"end {[4] * 12}\n", []), r.err[-2000:])
             j = r.journal
@@ -55,7 +57,7 @@ class TestLabels(Phantom):
             )
             self.assertEqual((done.returncode, done.stdout), (0, b"end []\n"), done.stderr[-2000:])
             said = [line for line in done.stderr.splitlines() if line.startswith(b"dpsight:")]
-            # For such a path torch gives no stacks.
+            # torch cannot record stacks if a file's path is not valid text.
             self.assertEqual(
                 [line.split(b":")[1] for line in said], [b" recording stacks failed, the agent continues without it"]
             )

@@ -1,5 +1,5 @@
-"""%%dpsight, in a notebook that nbclient executes. Its interpreter has what is in requirements/notebooks.txt,
-DPSIGHT_TEST_TORCH_PYTHON has torch, and the program dpsight is on PATH."""
+"""Tests %%dpsight in a notebook that nbclient executes. The test's interpreter needs requirements/notebooks.txt,
+DPSIGHT_TEST_TORCH_PYTHON names an interpreter with torch, and the program dpsight is on PATH."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import nbformat
 from nbclient import NotebookClient
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python"
-# The kernel's interpreter has no torch, so another one replaces it in recorded processes.
+# The kernel's interpreter has no torch, so recorded processes use another interpreter.
 SETUP = f"""
 import sys
 sys.path.insert(0, {str(PACKAGE)!r})

@@ -1,4 +1,5 @@
-"""Gradient accumulation: three backward passes to one update, twice; the gradient's norm is clipped."""
+"""Trains with gradient accumulation: two updates, each after three backward passes and clipping of the gradients'
+norm."""
 
 import torch
 from torch import nn

@@ -1,7 +1,7 @@
-"""A script whose agent is broken in one place after the other: broken.py hooks|listeners|functions. Each function that
-is guarded, each listener to an event, or each function at all, raises during two iterations. Prints all of these
-places, which were reached, which of these the journal does not name, where the script took memory another number of
-times than before, and what spans were left open."""
+"""Breaks the agent in one place after another: broken.py hooks|listeners|functions. Each guarded function, listener
+or other function of the agent raises an error during two iterations. Prints all these places, those that were
+reached, those that the journal does not name, and those after which a span stays open or the script makes another
+number of allocations."""
 
 import functools
 import gc
@@ -41,7 +41,7 @@ fully_shard(sharded)
 
 
 def of_samples():
-    """Per-sample gradients by torch.func, and by expanded weights."""
+    """Computes per-sample gradients by torch.func, and by expanded weights."""
 
     def loss(parameters, x):
         return torch.func.functional_call(inner, parameters, (x,)).sum()
@@ -56,11 +56,11 @@ def of_samples():
 
 
 def set_up():
-    """The script's set-up, as if no step had been."""
+    """Does what a script does in its set-up, as if no step had been made yet."""
     number, steps.number = steps.number, 0
     made = nn.Linear(4, 4).to("cuda")
     engine = PrivacyEngine(accountant="rdp")
-    engine.accountant.step(noise_multiplier=1.0, sample_rate=1.0)  # others take a quarter of a second
+    engine.accountant.step(noise_multiplier=1.0, sample_rate=1.0)  # the default accountant takes a quarter of a second
     engine.make_private(
         module=made,
         optimizer=torch.optim.SGD(made.parameters(), lr=0.1),
@@ -73,7 +73,7 @@ def set_up():
 
 
 def end():
-    """The process ends, and goes on all the same."""
+    """Runs the agent's code for the end of a process, although the process continues."""
     ending._uncaught(ValueError, ValueError("no end"), None)
     ending.finish()
     ending._ended = False
@@ -102,7 +102,7 @@ def iterate(i):
     of_samples()
     sharded(torch.ones(4, 64, device="cuda")).sum().backward()
     sharded.zero_grad()
-    if i == 0 and (not name or any(part in name for part in FAILS)):  # who holds the memory takes long to find
+    if i == 0 and (not name or any(part in name for part in FAILS)):  # the search for holders takes long
         fail()
     set_up()
     if any(part in name for part in ENDS):
@@ -137,7 +137,7 @@ def cell(guard, variable):
 
 
 def guards():
-    """The functions that are guarded."""
+    """Yields the agent's guarded functions, each with functions that break and mend it."""
     for guard in [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__ is GUARD]:
         function = cell(guard, "function")
         whole = function.cell_contents
@@ -150,7 +150,7 @@ def guards():
 
 
 def listeners():
-    """The functions that events are told to."""
+    """Yields the functions that the agent's events call, each with functions that break and mend it."""
     for event_name, event in vars(events).items():
         for listener in list(event._listeners) if isinstance(event, events.Event) else ():
             before = list(event._listeners)
@@ -164,7 +164,7 @@ def listeners():
 
 
 def functions():
-    """All other functions in the layers above the recorder, except the replacements of torch's functions. Scripts
+    """Yields all other functions in the layers above the recorder, except replacements of torch's functions. Scripts
     call these, so all that they do beyond calling torch is in another function."""
     codes = {}
     for function in [f for f in gc.get_objects() if type(f) is FunctionType]:
@@ -198,7 +198,7 @@ IN_PLACE = {
     ("dpsight.hooks.optimizers", "install.<locals>.after"),
     ("dpsight.taggers.gradient_hooks", "GradientHook.__call__"),
     ("dpsight.endings", "Ending.finish"),
-    # What the interpreter and the engine call: they catch what they call.
+    # The interpreter or torch's engine calls these functions. They catch errors of the functions that they call.
     ("dpsight.lines.script_lines", "Lines._reached"),
     ("dpsight.lines.script_lines", "Lines._left"),
     ("dpsight.lines.script_lines", "Lines._is_own"),

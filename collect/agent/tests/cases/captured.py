@@ -1,4 +1,5 @@
-"""A step of a model that a CUDA graph captures, on a stream of the graph's own, between steps that run."""
+"""Trains some steps. A CUDA graph captures one of them on another stream; the steps before and after it run
+normally."""
 
 import torch
 from torch import nn

@@ -1,5 +1,5 @@
-"""Checkpointed blocks: checkpointed.py plain|reentrant|nested|debug. Four steps; prints the address of each block's
-input in the last one."""
+"""Trains four steps with checkpointed blocks: checkpointed.py plain|reentrant|nested|debug. Prints the address of
+each block's input in the last step."""
 
 import sys
 

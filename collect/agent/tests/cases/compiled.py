@@ -11,7 +11,7 @@ device = sys.argv[1]
 
 
 class Doubling(nn.Sequential):
-    """A module whose class has a call of its own."""
+    """A module whose class defines __call__."""
 
     def _call_impl(self, *args, **kwargs):
         return super()._call_impl(*args, **kwargs) * 2

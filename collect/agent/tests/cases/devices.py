@@ -1,4 +1,4 @@
-"""Several devices: devices.py ORDINAL…. Trains one model on each, in turn, and says which GPU each is."""
+"""Trains a model on each of several devices, one after another: devices.py ORDINAL…. Prints the UUID of each device."""
 
 import sys
 

@@ -1,5 +1,6 @@
-"""Twenty steps with marks on the engine's thread: `phase` names one in a hook, `recompute` asks there for more than
-there is, in step 18, and `other` has a second device's thread update the parameters, after 14 steps on the first."""
+"""Trains twenty steps with marks on the autograd engine's thread: `phase` names a phase in a hook; `recompute` runs
+out of memory while it recomputes step 18; `other` updates the parameters on a second device's thread, after 14 passes
+on the first."""
 
 import sys
 

@@ -1,5 +1,6 @@
-"""Subclasses of Opacus' hooks and optimizer: overrides that call what they override, hooks that go on holding
-activations and output gradients, and that say by themselves how they took a norm. extended.py cuda. Three steps."""
+"""Trains three steps with subclasses of Opacus's hooks and optimizer: extended.py DEVICE. The overrides call the
+methods that they override. The hooks keep activations and output gradients, and record themselves how they computed a
+norm."""
 
 import sys
 import warnings

@@ -1,5 +1,6 @@
-"""A request fails while a backward runs: failing.py aside|inside|host. In another thread, on the engine's thread, or on
-the thread that waits for it and runs the host's nodes. With refused, in a step whose model cannot be walked then."""
+"""Makes a request fail while a backward runs: failing.py aside|inside|host|refused. It fails on another thread, on
+the engine's thread, or on the training thread, which runs nodes of the host. With refused, it fails while the model
+cannot be walked."""
 
 import sys
 import threading
@@ -49,13 +50,13 @@ class Model(nn.Sequential):
 model = Model(nn.Linear(64, 64), nn.Sigmoid(), nn.Linear(64, 64)).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i in range(6):
-    optimizer.zero_grad(set_to_none=False)  # of the step before they are held in backward
+    optimizer.zero_grad(set_to_none=False)  # so the gradients of the step before live during backward
     out = model(torch.ones(8, 64, device="cuda"))
-    if i in (2, 4) and mode == "refused":  # in an instrumented step and in a bare one
+    if i in (2, 4) and mode == "refused":  # step 2 is instrumented, step 4 is bare
         model.closed = True
         fail()
         model.closed = False
-    elif i == 4 and mode != "refused":  # a bare one: nothing has been tagged in it
+    elif i == 4 and mode != "refused":  # step 4 is bare, so it has no tags yet
         out = Held.apply(out.cpu() if mode == "host" else out)
     out.sum().backward()
     optimizer.step()

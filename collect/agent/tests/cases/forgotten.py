@@ -1,5 +1,5 @@
-"""Prints, of each parameter in a bare step, the dictionary of hooks that the agent's own has left. With "no" torch has
-no function to have it forgotten."""
+"""Prints, for each parameter in a bare step, its dictionary of hooks, from which the agent has removed its own. With
+"no", torch lacks the function by which the agent removes the dictionary."""
 
 import sys
 
@@ -21,5 +21,5 @@ for _ in range(12):
     optimizer.zero_grad()
     model(torch.randn(4, 8, device="cuda")).sum().backward()
     optimizer.step()
-bare = [hooks for hooks in seen[4:] if not any(hooks)]  # an instrumented step has the agent's hook
+bare = [hooks for hooks in seen[4:] if not any(hooks)]  # in an instrumented step the agent's hook is set
 print(*(h for hooks in bare for h in hooks))

@@ -1,4 +1,5 @@
-"""Forks once CUDA is in use: forked.py workers|process|exit|failed|hung. In the last two the device fails instead."""
+"""Forks while CUDA is in use: forked.py workers|process|exit. With failed or hung, it does not fork, and the device
+fails."""
 
 import os
 import sys
@@ -9,7 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 class Failing(torch.cuda.Event):
-    """What an event is on a device that has failed: nothing can be asked of it, and its end would end the process."""
+    """Stands for a CUDA event on a device that has failed: a query raises, and destroying it would end the process."""
 
     def query(self):
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
@@ -19,7 +20,7 @@ class Failing(torch.cuda.Event):
 
 
 class Hung(torch.cuda.Event):
-    """What an event is on a device that hangs: it never happens."""
+    """Stands for a CUDA event on a device that hangs: it never happens."""
 
     def query(self):
         return False
@@ -32,7 +33,7 @@ def train(x):
 
 
 def child(then):
-    """What a child does that leaves CUDA alone."""
+    """Computes in a child process without CUDA."""
     assert torch.randn(4, 4).sum().isfinite()
     then()
 
@@ -59,7 +60,7 @@ if mode == "workers":
     for _ in range(2):
         for (batch,) in loader:
             train(batch)
-    del loader  # torch waits 5 s for each worker that is left to the end of the process
+    del loader  # otherwise torch waits 5 s for each worker at the process's end
 else:
     for i in range(8):
         train(torch.randn(16, 64))
@@ -69,6 +70,6 @@ else:
             process.join()
             assert process.exitcode == 0, process.exitcode
         if i % 3 == 1 and mode == "exit":
-            forked(lambda: forked(int))  # a child of its own, and both end as any process does
+            forked(lambda: forked(int))  # the child forks again, and both children end normally
 if mode == "hung":
     os._exit(7)

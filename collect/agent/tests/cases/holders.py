@@ -1,4 +1,4 @@
-"""Keeps a block of its own size in each of the ways in which Python and C++ can."""
+"""Keeps a block in each of many ways in which Python and C++ can hold one. Each way has a block of another size."""
 
 import gc
 import sys
@@ -107,7 +107,7 @@ def main():
     ready.wait()
     running = Saves.apply(net(x).sum(), 22)
     view = block(23)[:512]
-    future = torch.futures.Future()  # keeps it where Python's garbage collector does not look
+    future = torch.futures.Future()  # C++ holds it, unseen by Python's garbage collector
     future.set_result(block(25))
     for _ in range(2):
         loss = net(x).sum()

@@ -1,4 +1,4 @@
-"""Blocks whose holder is another one later, and tensors that are hard to ask."""
+"""Keeps blocks that change their holder, and tensors whose holders are hard to find."""
 
 import gc
 
@@ -9,7 +9,7 @@ cache = {}
 
 
 class Labelled(torch.Tensor):
-    """A subclass with a storage of its own, as libraries have them."""
+    """A subclass of Tensor, as libraries define them."""
 
 
 def block(n):
@@ -36,7 +36,7 @@ def main():
             kept.append(out[0])
             future.set_result(handed[0])
             out = handed = None
-            kept.append(block(34))  # else there is the same memory as before, and no look
+            kept.append(block(34))  # the agent looks for holders only if memory has grown
     return len(views), local.numel(), future
 
 

@@ -1,6 +1,6 @@
-"""Libraries of differential privacy that keep what Opacus does not: keeping.py DEVICE fast|biases|samples|ghost. Three
-steps, and an evaluation of two batches after them. The libraries are small ones, built as the real ones are. The model
-has an attribute of its own that bears the name of theirs."""
+"""Trains three steps with libraries of differential privacy that keep other tensors than Opacus: keeping.py DEVICE
+fast|biases|samples|ghost. Then it evaluates two batches. The libraries are small ones, built like fastDP and
+private-transformers. The model has an attribute with the name of one of the libraries' attributes."""
 
 import sys
 from pathlib import Path

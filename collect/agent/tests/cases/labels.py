@@ -1,5 +1,5 @@
-"""What a script may say that is no text: labels.py KIND. "descriptors" closes every descriptor that it does not know,
-and opens files of its own, which get their numbers."""
+"""Gives dpsight names that are not valid text: labels.py KIND. "descriptors" closes all file descriptors from 3 on,
+and opens files, which get the same numbers."""
 
 import os
 import sys

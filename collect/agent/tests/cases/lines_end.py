@@ -1,4 +1,4 @@
-"""Lines are followed no more from the third step on: lines_end.py budget|debugger."""
+"""Trains four steps, in which the agent stops following lines: lines_end.py budget|debugger."""
 
 import sys
 

@@ -1,5 +1,6 @@
-"""A graph with nodes whose numbers main's nodes have too: alone, none; worker, of a thread that has ended; engine, what
-the engine made as it ran another graph. The test reads the comments."""
+"""Runs a graph in which nodes of other threads have the same numbers as the main thread's nodes: worker, an ended
+thread made them; engine, torch's engine made them in another graph; alone, there are none. The test reads the
+comments."""
 
 import sys
 import threading

@@ -29,7 +29,7 @@ class Net(nn.Module):
 model, criterion = Net().cuda(), nn.CrossEntropyLoss()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 original, names = optimizer, {p: n for n, p in model.named_parameters()}
-if "unfriendly" in sys.argv:  # what cannot be looked at: a proxy of what is gone, a module that no walk enters
+if "unfriendly" in sys.argv:  # a dead weak proxy, and a module that raises if walked
 
     class Closed(nn.Module):
         def children(self):
@@ -65,7 +65,7 @@ def place(t):
 
 for step in range(dpsight.plan(warmup=2, timed=2)):
     x, y = torch.randn(16, 9, 64).cuda(), torch.zeros(16, dtype=torch.long).cuda()
-    if step == 3 and "moved" in sys.argv:  # a bare step: the old block is gone before anyone looks again
+    if step == 3 and "moved" in sys.argv:  # in a bare step: the old block is gone before the agent's next walk
         moved, state = model.norm.weight, original.state[model.norm.weight]
         moved.data, state["exp_avg"] = moved.data.clone(), state["exp_avg"].clone()
     optimizer.zero_grad(set_to_none="keep" not in sys.argv)

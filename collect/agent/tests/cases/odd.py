@@ -1,4 +1,4 @@
-"""Loops that are not plain: odd.py MODE, with the modes below."""
+"""Trains with loops of unusual forms: odd.py MODE. The modes are below."""
 
 import functools
 import sys
@@ -60,7 +60,7 @@ elif mode == "interrupt":
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     class Sly:
-        """An output that interrupts whoever looks into it: the agent, at the end of the call."""
+        """An output that raises KeyboardInterrupt if the agent reads its attributes at the end of the call."""
 
         @property
         def __dict__(self):
@@ -88,7 +88,7 @@ elif mode == "interrupt":
             optimizer.step()
         except (KeyboardInterrupt, ValueError) as error:
             print(type(error).__name__)
-elif mode == "timeout":  # alarms whose handler raises an ordinary exception, wherever the step happens to be
+elif mode == "timeout":  # an alarm's handler raises an exception at any place in a step
     import signal
 
     class Timeout(Exception):
@@ -108,7 +108,7 @@ elif mode == "timeout":  # alarms whose handler raises an ordinary exception, wh
                 plain_step(optimizer)
         except Timeout:
             caught += 1
-            torch.set_grad_enabled(True)  # torch's own no_grad may have been cut off on its way out
+            torch.set_grad_enabled(True)  # the alarm may have come before torch's no_grad restored the mode
     print("caught", caught)
 elif mode == "step_raises":
 
@@ -151,14 +151,14 @@ elif mode == "subclass":
     optimizer = Mine(model.parameters())
     for _ in range(2):
         plain_step(optimizer)
-elif mode == "hooks":  # one that stays, and many that die
+elif mode == "hooks":  # one hook stays, and many die
     from dpsight.taggers.tensor_hooks import tensor_hooks
 
     model[0].weight.register_hook(str)
     for _ in range(12_000):
         torch.ones(1, requires_grad=True).register_hook(repr)
     print(len(tensor_hooks) <= 10_000, str in [hook for _, hook in tensor_hooks.alive()])
-elif mode == "watched":  # a mode of the script's sees what is asked of tensors, in bare steps too
+elif mode == "watched":  # the script's own function mode sees calls on tensors, in bare steps too
     from torch.overrides import TorchFunctionMode
 
     class Seen(TorchFunctionMode):

@@ -10,7 +10,7 @@ from torch import nn
 
 
 def asking() -> None:
-    """Fails in a function that has asked for its own variables."""
+    """Makes a request fail in a function that has called locals()."""
     kept = torch.zeros(1 << 20, device="cuda")
     mine = locals()
     try:
@@ -20,12 +20,12 @@ def asking() -> None:
 
 
 def caller() -> Any:
-    """What asks for another function's variables."""
+    """Returns the local variables of the calling function."""
     return sys._getframe(1).f_locals
 
 
 def asked_by_another() -> None:
-    """Fails in a function whose variables somebody else has asked for."""
+    """Makes a request fail in a function whose local variables another function has read."""
     kept = torch.zeros(1 << 20, device="cuda")
     mine = caller()
     try:
@@ -35,7 +35,7 @@ def asked_by_another() -> None:
 
 
 def letting_go() -> None:
-    """Fails in a function that lets go of a tensor and goes on."""
+    """Makes a request fail in a function that then drops a tensor and continues."""
     for _ in range(2):
         large = torch.zeros(1 << 20, device="cuda")
         held = torch.cuda.memory_allocated()
@@ -50,7 +50,7 @@ def letting_go() -> None:
 if sys.argv[1] == "locals":
     asking()
     asked_by_another()
-    gc.collect()  # variables that a function has asked for are a part of themselves: what they hold went at any moment
+    gc.collect()  # locals() makes a reference cycle, whose tensors would be freed at any time
     letting_go()
     sys.exit()
 

@@ -1,11 +1,11 @@
-"""Modules that give back what they were given: three models, a step each."""
+"""Trains three models, a step each, with modules that return their input."""
 
 import torch
 from torch import nn
 
 
 class Passing(nn.Module):
-    """Gives its input back, beside what it makes of it."""
+    """Returns its input together with an output that it computes from the input."""
 
     def __init__(self, wrap):
         super().__init__()

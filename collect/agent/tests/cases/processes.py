@@ -28,7 +28,7 @@ def worker(_rank):
 
 
 def fork_pressed(statuses):
-    """Forks a child that is interrupted."""
+    """Forks a child that receives SIGINT, and appends its exit code to statuses."""
     child = os.fork()
     if child:
         statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -67,8 +67,8 @@ def main(mode):
         return
     train(1 if "fork" in mode or mode == "plain" else 2)
     if mode == "exit":
-        pickle.loads(pickle.dumps(os._exit))(3)  # as what spawns a process with it does
-    if mode == "within":  # a signal that the agent does not hold comes while it writes a frame
+        pickle.loads(pickle.dumps(os._exit))(3)  # as libraries that start processes with pickle do
+    if mode == "within":  # a signal that the agent does not block comes while it writes a frame
         from dpsight import journal
         from dpsight.recorder import recorder
 
@@ -107,7 +107,7 @@ def main(mode):
         from dpsight.interruptions import uninterrupted
 
         statuses = []
-        with uninterrupted:  # as in a drain
+        with uninterrupted:  # the agent blocks signals like this in a drain
             thread = threading.Thread(target=fork_pressed, args=(statuses,))
             thread.start()
             thread.join()

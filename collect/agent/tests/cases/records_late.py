@@ -1,4 +1,5 @@
-"""A script that begins to record for itself when nothing else is recorded any more: records_late.py STEPS."""
+"""Trains STEPS steps: records_late.py STEPS. In step 190, between two windows, it begins to record torch's memory
+history."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A script that resets counters and records memory for itself: resets.py FILE."""
+"""Trains, resets torch's memory counters, and records torch's memory history itself: resets.py FILE."""
 
 import pickle
 import sys

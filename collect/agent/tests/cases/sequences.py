@@ -1,5 +1,5 @@
-"""Two optimizers, one step for each argument: sequences.py ORDER..., in which first, second and both say which of them
-update in that step."""
+"""Trains with two optimizers, a step for each argument: sequences.py ORDER.... An argument is first, second or both,
+and says which optimizers update in the step."""
 
 import sys
 

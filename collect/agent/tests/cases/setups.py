@@ -1,4 +1,5 @@
-"""Set-up stages: setups.py DEVICE [phases]. With phases the script names one stage itself."""
+"""Sets up a model and trains it: setups.py DEVICE [phases]. With phases, the script names a stage of its set-up
+itself."""
 
 import contextlib
 import sys
@@ -16,7 +17,7 @@ own = dpsight.phase("mine") if "phases" in sys.argv else contextlib.nullcontext(
 
 
 class Packed(nn.Linear):
-    """Packs its weights anew wherever it is moved to, as recurrent nets do."""
+    """Packs its weights again whenever it is moved, as recurrent nets do."""
 
     def _apply(self, fn, recurse=True):
         super()._apply(fn, recurse)

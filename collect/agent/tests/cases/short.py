@@ -1,11 +1,10 @@
-"""A loop of short steps: short.py STEPS [FAILS]. In the last step but one a request fails: in the model's forward
-(forward), in the loss (loss), in backward (backward), in the optimizer (optimizer), or between (between). Or from step
-20 on something else is done: dpsight.step() is called (user), the model is evaluated (eval), another optimizer steps
-(another), one does in backward (inside), around the first (wraps) or inside it (inner; inner-raises: in vain), or
-inside itself, since with the first of its base class torch has hooks run there too (twice), a GradScaler takes its
-steps (scaler) or those of one inside it (scaled), a compiled function is called by it (compiled), or a closure in which
-another steps in backward (closure-inside), something is recomputed (closure-checkpoint) or a phase is named
-(closure-phase). Or in step 20 alone the optimizer raises (raises). With plan all steps are planned."""
+"""Trains short steps: short.py STEPS [FAILS]. A request fails in the last step but one: in the forward pass, the
+loss, backward or the optimizer, or between them (forward, loss, backward, optimizer, between). Or from step 20 on the
+loop changes: dpsight.step() is called (user), the model is evaluated (eval), another optimizer steps instead
+(another), in backward (inside), around the first one (wraps), within it (inner; it raises: inner-raises), or is
+merely made (twice). A GradScaler steps the optimizer (scaler) or an inner one (scaled). The optimizer calls a
+compiled function (compiled), or a closure that updates in backward (closure-inside), recomputes (closure-checkpoint)
+or names a phase (closure-phase). In step 20 alone the optimizer raises (raises). With plan, all steps are planned."""
 
 import contextlib
 import sys
@@ -16,7 +15,7 @@ import torch.utils.checkpoint
 from dpsight.recorder import unphased_steps
 from torch import nn
 
-unphased_steps.SHORT_NS = 1 << 62  # however slow the machine
+unphased_steps.SHORT_NS = 1 << 62  # steps count as short on any machine
 steps, fails = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
 
 

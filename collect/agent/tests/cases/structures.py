@@ -1,5 +1,5 @@
-"""Modules whose inputs and outputs are structures, another one in each step: structures.py DEVICE KIND... Prints the
-gradients' sum and, on a GPU, the peak of each step."""
+"""Trains modules whose inputs and outputs are structures, of another kind in each step: structures.py DEVICE KIND...
+Prints the sum of the gradients or, on a GPU, the peak of each step."""
 
 import collections
 import dataclasses
@@ -69,7 +69,7 @@ class Guarded:
 
 
 def stale():
-    """A view that cannot be asked for what made it."""
+    """Returns a view whose grad_fn cannot be read, since its base was changed in place."""
     base = torch.ones(4, device=device, requires_grad=True) * 1
     view = base.chunk(2)[0]
     base.mul_(2)
@@ -111,7 +111,7 @@ UNWRAP = {
 
 
 class Probe(torch.autograd.Function):
-    """Says by a phase of this name where backward comes by."""
+    """Names a phase when backward passes this place."""
 
     @staticmethod
     def forward(ctx, x, name):
@@ -136,7 +136,7 @@ class Block(nn.Module):
 
 
 class Net(nn.Module):
-    """What is computed between its blocks, and after them, is in none of them."""
+    """Also computes between its two blocks and after them, outside both."""
 
     def __init__(self):
         super().__init__()
@@ -154,7 +154,7 @@ net = Net().to(device)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
 for kind in sys.argv[2:]:
     wrap, unwrap = WRAP[kind], UNWRAP[kind]
-    # Plain objects are looked into where they are returned only.
+    # The agent looks into plain objects only if a module returns them.
     give, take = (wrap, unwrap) if kind != "namespace" else (WRAP["tensor"], UNWRAP["tensor"])
     loss = Probe.apply(unwrap(net(torch.ones(256, 32, device=device))), "outside")
     loss.backward()

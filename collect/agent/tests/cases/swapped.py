@@ -1,4 +1,5 @@
-"""Converts a model that gives back its own parameter, by swapping, once in each step: prints what became of it."""
+"""Converts a model that returns its own parameter, by swapping parameters, in each step. Prints the resulting dtype or
+the error."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""What a script has taken of the device when it ends: to be the same with the agent and without it."""
+"""Prints what a script has used of the device at its end. The output must be the same with and without the agent."""
 
 import ctypes
 import json
@@ -7,8 +7,9 @@ import torch
 
 
 def taken() -> None:
-    """Prints the allocator's own counters, what is free on the device, and how many streams were ever made: the phantom
-    GPU gives a stream its number as its handle. Whatever the agent took of the device, be it past torch, would show."""
+    """Prints the allocator's counters, the free memory, and the number of streams that were made, which the phantom
+    GPU uses as a stream's handle. If the agent used the device at all, even not through torch, the output would
+    differ."""
     torch.cuda.synchronize()
     stats = {k: v for k, v in torch.cuda.memory_stats().items() if isinstance(v, int)}
     stream = ctypes.c_void_p()

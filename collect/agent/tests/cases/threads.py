@@ -1,4 +1,5 @@
-"""Two threads, each with a graph whose nodes have the same numbers. One graph is kept: prints where its output lies."""
+"""Runs two threads, each with a graph whose nodes have the same numbers. Keeps one graph and prints its output's
+address."""
 
 import threading
 

@@ -1,5 +1,5 @@
-"""What scripts do with a model other than call it, each with one that was never called: traced.py KIND…. Prints what
-came of each: a digest of the graph, or the error."""
+"""Traces, exports, copies or captures a model that was never called: traced.py KIND…. Prints the result of each KIND,
+such as a digest of the graph, or the error."""
 
 import copy
 import hashlib
@@ -222,7 +222,7 @@ def checkpointed():
 
 
 def onnx_like():
-    """Tracing under no_grad with hooks of the script's own."""
+    """Traces a model under no_grad, with a hook of the script's own."""
     m = model()
     m.register_forward_hook(lambda *_args: None)
     with torch.no_grad():

@@ -1,5 +1,5 @@
-"""Per-sample gradients by torch.func: transforms.py func|module. "func" updates weights that belong to no module.
-"module" updates the module's weights by an optimizer."""
+"""Computes per-sample gradients by torch.func: transforms.py func|module. "func" updates weights that belong to no
+module. "module" updates the module's weights by an optimizer."""
 
 import sys
 

@@ -1,5 +1,5 @@
-"""Training whose drains fail: undrained.py before|after|always. Before or after torch's ring was emptied, twice in a
-row, or always."""
+"""Trains while drains fail: undrained.py before|after|always. Two drains fail before or after they have emptied
+torch's event history, or all drains fail."""
 
 import pickle
 import sys

@@ -1,5 +1,5 @@
-"""What following lines is said to take has all of it: to tell again of what was passed over, and returns. Only code of
-which lines were passed over is told of again."""
+"""Checks that the agent's figure for the cost of following lines includes reporting passed-over lines again, and
+returns. It reports lines again only for code whose lines it passed over."""
 
 import sys
 import time
@@ -21,7 +21,7 @@ def look_again(codes):
 
 
 class SlowReturns:
-    """Tells of lines as Python's own trace function does."""
+    """A source of line events that uses Python's trace function, and is slow at returns."""
 
     def __init__(self):
         self.codes = set()

@@ -1,6 +1,6 @@
-"""Convolutions whose workspaces fail while torch tries cuDNN's algorithms, and one for which nothing is left at all:
-workspaces.py [compiled|scripted]. scripted: TorchScript asks in vain for something else, and makes another error of it.
-Prints for each attempt whether it went well, and how many requests failed."""
+"""Trains convolutions with ever less free memory, so that requests for cuDNN's workspaces fail, and in the end all
+requests: workspaces.py [compiled|scripted]. With scripted, a request in TorchScript fails instead, which raises
+another type of error. Prints for each attempt whether it succeeded, and how many requests failed."""
 
 import sys
 

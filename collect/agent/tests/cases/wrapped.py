@@ -1,4 +1,4 @@
-"""One rank: wrapped.py ddp|fsdp2."""
+"""Trains one rank whose model DDP or FSDP2 wraps: wrapped.py ddp|fsdp2."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Built as fastDP's module of this name, in little: which functions are hooks, and what they hang where."""
+"""A small module that is built like fastDP's module of this name: the same hooks, which set the same attributes."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Built as private-transformers' module of this name, in little."""
+"""A small module that is built like private-transformers's module of this name."""
 
 import torch
 
@@ -19,7 +19,7 @@ def _capture_activations(layer, inputs, _outputs):
 
 
 def _capture_backprops(layer, _inputs, outputs, _reduction):
-    if not layer.activations:  # the second pass of two
+    if not layer.activations:  # the second of two backward passes
         return
     (inputs,), backprops = layer.activations.pop(), outputs[0].detach()
     if ghost["norms"]:
