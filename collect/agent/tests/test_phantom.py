@@ -1,4 +1,4 @@
-"""The CUDA path, on a phantom GPU: torch's own allocator, unchanged."""
+"""Tests the agent on a phantom GPU, with torch's own CUDA allocator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GRADIENT_OWNERS = {K.PARAMETER: "parameter", K.GRADIENT: "gradient", K.OPTIMIZER
 
 
 def lossless(journal: Journal) -> list[str]:
-    """What torch's counters and the recorded events disagree about."""
+    """Returns the differences between torch's counters and the recorded events."""
     wrong, before, resets = [], {}, [m.k for m in journal.marks if m.kind == K.HISTORY_RESET]
     last_k = 0
     for snapshot, check in journal.chunks():
@@ -56,7 +56,7 @@ def lossless(journal: Journal) -> list[str]:
 
 
 def guarded_functions() -> Iterator[str]:
-    """The functions that the agent's sources guard, except those that recording cannot do without."""
+    """Yields the functions that the agent's sources guard, except those without which recording stops."""
     for module, tree in modules().items():
         for path, node in _definitions(tree, ""):
             for call in (d for d in node.decorator_list if isinstance(d, ast.Call)):
@@ -66,7 +66,7 @@ def guarded_functions() -> Iterator[str]:
 
 
 def _definitions(tree: ast.AST, within: str) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """All functions, with their qualified names."""
+    """Yields all functions in a tree, with their qualified names."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef):
             yield within + node.name, node
@@ -76,7 +76,7 @@ def _definitions(tree: ast.AST, within: str) -> Iterator[tuple[str, ast.Function
 
 
 def subscriptions() -> Iterator[tuple[str, str]]:
-    """Events, and the names of the functions that the agent's sources subscribe to them."""
+    """Yields the agent's events and the names of the functions that its sources subscribe to them."""
     for tree in modules().values():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "subscribe":
@@ -89,12 +89,12 @@ def subscriptions() -> Iterator[tuple[str, str]]:
 
 
 def mark_of(event: dict[str, Any]) -> int:
-    """The mark that an event carries. The number of a line may follow it."""
+    """Returns the number of the mark that an allocator event carries. A line's number may follow it."""
     return int(event["user_metadata"].partition("@")[0] or 0)
 
 
 class Replay:
-    """Live blocks at any mark."""
+    """Replays the allocator's events: the live blocks at any mark."""
 
     def __init__(self, journal: Journal) -> None:
         self.events: list[dict[str, Any]] = []
@@ -105,7 +105,7 @@ class Replay:
         self.at = 0
 
     def until(self, k: int) -> dict[int, int]:
-        """What lives before the first event that carries k or more."""
+        """Returns the blocks that are live before the first event that carries mark k or a later one."""
         while self.at < len(self.events) and mark_of(self.events[self.at]) < k:
             e = self.events[self.at]
             if e["action"] == "alloc":
@@ -124,7 +124,7 @@ class Phantom(Parted):
         cls.env = phantom()
 
     def checked(self, result: Result, code: int = 0, spared: tuple[str, ...] = ()) -> Journal:
-        """The journal of a run with this exit code, in which the agent went on without this, and nothing else."""
+        """Returns the journal of a run. Checks its exit code, and that only the hooks in `spared` failed."""
         self.assertEqual(result.code, code, result.err[-2000:])
         said = [line.removeprefix("dpsight: ").split(" failed, ")[0] for line in result.complaints()]
         self.assertEqual(said, list(spared), result.complaints())
@@ -180,7 +180,7 @@ class TestMemory(Phantom):
                 tag = tags[at]
                 at += 1
                 live = replay.until(tag.k)
-                for kind in owned:  # a block that died takes its owner with it
+                for kind in owned:  # an owner ends with its block
                     owned[kind] = {a: v for a, v in owned[kind].items() if live.get(a) == v[0]}
                 if tag.kind in owned:
                     owned[tag.kind][tag.address] = (tag.bytes, tag.name)
@@ -190,7 +190,7 @@ class TestMemory(Phantom):
             for kind, key in GRADIENT_OWNERS.items():
                 found = {name: [a, n] for a, (n, name) in owned[kind].items() if live.get(a) == n}
                 if kind == K.GRADIENT and walk["step"] == 4 and private:
-                    # A gradient of the bare step before may have lived on.
+                    # A gradient of the bare step before may still be live.
                     found = {n: v for n, v in found.items() if n in walk[key]}
                 self.assertEqual(found, walk[key], f"{key} at step {walk['step']}")
             summed = {t.name: [t.address, t.bytes] for t in tags if t.kind == K.SUMMED_GRADIENT and t.k < edge}
@@ -205,8 +205,8 @@ class TestMemory(Phantom):
 
     @rest
     def test_agent_does_not_move_the_peak(self) -> None:
-        """It also takes nothing else of the device: the allocator gets only the script's requests, nothing is taken
-        past it, and no stream is made."""
+        """The agent takes nothing of the device: it makes no request to the allocator, uses no memory past it, and
+        makes no stream."""
         for case, *args in (
             ("plain", "cuda", "6"),
             ("private", "cuda", "hooks"),
@@ -224,7 +224,7 @@ class TestMemory(Phantom):
                     peaks = re.findall(r"(?:peak|taken).*", r.out)
                     self.assertTrue(peaks, r.err)
                     self.assertRegex(peaks[-1], r'taken .*"allocation.all.allocated": [1-9].*"streams": [1-9]', r.err)
-                # The module that follows values for predictions is not part of the agent, and allocates a little
+                # phantom_values, which follows values for predictions, is not part of the agent. It allocates a little
                 # while torch compiles.
                 env = {k: v for k, v in self.env.items() if case != "compiled" or k != "DPSIGHT_PLUGIN"}
                 for mode in ("full", "bare"):
@@ -236,7 +236,7 @@ class TestMemory(Phantom):
                             self.every_tag_binds(r.journal)
 
     def test_every_allocation_has_a_mark(self) -> None:
-        """From the engine's threads too: no allocation of backward carries a mark from before it."""
+        """This holds for the engine's threads too: no allocation in backward carries a mark from before it."""
         with run("private", "cuda", "ghost", env=self.env) as r:
             j = self.checked(r)
             spans = {m.k: m for m in j.marks}
@@ -264,8 +264,8 @@ class TestMemory(Phantom):
                 self.assertGreaterEqual(len(tagged), 2 * blocks)
 
     def test_gpu_times(self) -> None:
-        """Events follow each other without a gap. On a phantom all have the same length. A step's end has the time
-        of the update that ended it. A step's beginning has a time of its own if a drain came between."""
+        """GPU times follow each other without a gap. A step's end has the time of the update that ended it. A step's
+        beginning has a time of its own if a drain came before it."""
         with run("plain", "cuda", "20", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
             times, stamped = j.intervals(), j.stamped()
@@ -285,7 +285,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_gpu_times_of_compiled_steps(self) -> None:
-        """If the optimizer has vanished into compiled code, the region's end closes the step."""
+        """If the optimizer's step is part of compiled code, the step ends with that code, which has a time."""
         with run("compiled", "cuda", "step", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
             stamped = j.stamped()
@@ -295,7 +295,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_no_event_is_captured(self) -> None:
-        """It would become part of the graph, and never happen. Steps on other streams are timed like all others."""
+        """An event in a CUDA graph's capture would never happen. Steps on other streams have times."""
         with run("captured", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
             self.assertIn("captures True", r.out)
@@ -305,7 +305,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_module_times(self) -> None:
-        """Calls of modules are stamped in instrumented steps, on the engine's thread too, and in no other."""
+        """Calls of modules have times only in instrumented steps, on the engine's thread too."""
         modules = (K.MODULE_BEGIN, K.MODULE_END)
         with run("plain", "cuda", "8", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
@@ -326,7 +326,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_stamps_take_no_device_memory(self) -> None:
-        """Whatever is timed, the allocator does the same."""
+        """With and without timing, a script takes the same of the device."""
         peaks = []
         for source in ("predicted", "measured"):
             with run("plain", "cuda", "6", env={**self.env, "DPSIGHT_SOURCE": source}) as r:
@@ -337,7 +337,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_children_that_forked_from_cuda(self) -> None:
-        """No child can use CUDA, not even to destroy the events that it inherited: trying ends it."""
+        """Destroying an inherited CUDA event would end a forked child, so the agent must not do so."""
         for mode in ("workers", "process", "exit"):
             with self.subTest(mode), run("forked", mode, env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
                 j = self.checked(r)
@@ -346,7 +346,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_events_outlive_their_device(self) -> None:
-        """On a device that has failed destroying an event ends the process too, and its error would not be seen."""
+        """On a failed device, destroying an event ends the process, and hides its error. The agent destroys none."""
         with run("forked", "failed", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
             self.assertEqual(j.count(K.TIMED_OUT), 1)
@@ -371,8 +371,8 @@ class TestMemory(Phantom):
 
     @rest
     def test_engines_threads_of_bare_runs(self) -> None:
-        """Without events, a thread of the engine announces itself before its first mark in each run. So its work
-        has its time and module there, and does not count as the training thread's."""
+        """In a bare run, a thread of the engine writes an ENGINE mark before its first mark in each backward. So its
+        work does not count as the training thread's."""
         env = {**self.env, "DPSIGHT_MODE": "bare", "DPSIGHT_SOURCE": "measured", "PHANTOM_DEVICES": "2"}
         for what, kind, runs in (
             ("phase", K.PHASE_BEGIN, 20),
@@ -387,7 +387,7 @@ class TestMemory(Phantom):
                     if m.thread != j.marks[0].thread:
                         first.setdefault(m.thread, m.kind)
                 self.assertEqual(set(first.values()), {K.ENGINE})
-                # A thread arrives once in a run, and right before the first of its marks.
+                # A thread writes one ENGINE mark in each backward, right before its first other mark.
                 after = {m.k for m in j.marks if m.kind == K.ENGINE}
                 self.assertEqual(len(after), runs)
                 own = [m for m in j.marks if m.thread != j.marks[0].thread]
@@ -403,12 +403,12 @@ class TestMemory(Phantom):
 
     @rest
     def test_a_run_that_marks_nothing_has_no_hook(self) -> None:
-        """A hook on the engine's nodes would show in steps of a few milliseconds."""
+        """A bare run without marks on the engine's thread has no ENGINE marks: their hooks would cost time."""
         with run("plain", "cuda", "6", env={**self.env, "DPSIGHT_MODE": "bare"}) as r:
             self.assertEqual(r.journal.count(K.ENGINE), 0)
 
     def short(self, *args: str, **env: str) -> Journal:
-        """The journal of a run of short steps. Five steps are recorded."""
+        """Returns the journal of a run of short steps, of which the first five are recorded."""
         env = {**self.env, "DPSIGHT_SOURCE": "measured", "DPSIGHT_RECORD_STEPS": "5", **env}
         with run("short", *args, env=env) as r:
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)
@@ -416,7 +416,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_most_short_steps_have_no_phases(self) -> None:
-        """Beyond the windows only updates are marked, and one event is recorded, in most steps."""
+        """Outside windows, most short steps have only the mark and the time of their update."""
         for mode in ("full", "bare"):
             with self.subTest(mode):
                 j = self.short("260", DPSIGHT_MODE=mode)
@@ -437,7 +437,7 @@ class TestMemory(Phantom):
                         self.assertFalse(flags & (K.RECORDING | K.INSTRUMENTED), step)
                         self.assertEqual({m.kind for m in inside if m.k in stamped} - {K.STEP_BEGIN}, set(), step)
                         self.assertIn(end, stamped)
-                recorded = 15 if mode == "full" else 5  # in two windows, or what the first would be
+                recorded = 15 if mode == "full" else 5  # in two windows; a bare run has marks of the first
                 self.assertGreaterEqual(without, (260 - recorded) * 15 // 16 - 8)
 
     def test_predicted_and_planned_steps_have_phases(self) -> None:
@@ -446,7 +446,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_steps_that_need_their_phases_have_them(self) -> None:
-        """If a script's behaviour changes, each step still ends, and what shows it is marked."""
+        """If a script's loop changes, each step still ends, and steps have phases again where they are needed."""
         keep = ("user", "inside", "compiled", "closure-inside", "closure-checkpoint")
         both = ("another", "wraps", "inner", "inner-raises", "twice", "scaler", "scaled")
         for what in (*keep, *both, "eval", "raises", "closure-phase"):
@@ -463,7 +463,7 @@ class TestMemory(Phantom):
                     self.assertGreaterEqual(runs, 37)
                 else:
                     self.assertLess(runs, 10)
-                # An update inside another, or in a run of backward that is marked, is not one more.
+                # Updates inside another update, or in a marked backward, do not count here.
                 inside = K.NESTED | K.IN_BACKWARD
                 updates = [m for m in j.marks if m.kind == K.OPTIMIZER_BEGIN and not m.flags & inside]
                 updates += [m for m in j.marks if m.kind == K.UPDATED and not m.flags & K.IN_BACKWARD]
@@ -476,7 +476,7 @@ class TestMemory(Phantom):
                     self.assertFalse(any(m.kind == K.UPDATED for m in late))
                 if what == "another":
                     self.assertTrue(any(m.kind == K.MODE and m.flags & K.WARMUP and m.k > ends[19] for m in j.marks))
-                if what in ("wraps", "inner", "inner-raises", "twice"):  # in the first such step, too
+                if what in ("wraps", "inner", "inner-raises", "twice"):  # also in the first step with two optimizers
                     begun = [m for m in j.marks if m.kind == K.OPTIMIZER_BEGIN and m.k > ends[19]]
                     self.assertEqual([bool(m.flags & K.NESTED) for m in begun], [False, True] * 40)
                 if what == "eval":
@@ -485,7 +485,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_a_failure_in_a_step_without_phases_has_one(self) -> None:
-        """The pass under way is marked around it, by the functions under way."""
+        """The agent marks the pass in which the request failed, which it finds on the stack."""
         around = {
             "forward": [K.FORWARD_BEGIN, K.OOM, K.FORWARD_END],
             "loss": [K.FORWARD_BEGIN, K.OOM, K.FORWARD_END],
@@ -495,7 +495,7 @@ class TestMemory(Phantom):
         }
         for where, marks in around.items():
             with self.subTest(where):
-                j = self.short("61", where)  # in step 59
+                j = self.short("61", where)  # the request fails in step 59
                 ends = j.ends()
                 inside = [m for m in j.marks if ends[58] < m.k < ends[59]]
                 own = {*around["optimizer"], *around["forward"], *around["backward"]} - (
@@ -507,14 +507,14 @@ class TestMemory(Phantom):
 
     @rest
     def test_devices_are_identified(self) -> None:
-        """By UUID, since CUDA_VISIBLE_DEVICES renumbers devices. An unused device is not named."""
+        """The journal has the UUID of each used device, since CUDA_VISIBLE_DEVICES renumbers devices."""
         env = {**self.env, "PHANTOM_DEVICES": "4", "CUDA_VISIBLE_DEVICES": "2,0,1"}
         for mode in ("full", "bare"):
             with self.subTest(mode), run("devices", "0", "2", env={**env, "DPSIGHT_MODE": mode}) as r:
                 self.assertEqual((r.code, r.complaints()), (0, []), r.err)
                 found = [d for f in r.journal.json(K.FRAME_DEVICES) for d in f["devices"]]
                 self.assertEqual([d["device"] for d in found], [0, 2])
-                # The phantom's UUID ends with its place in the machine, from 1.
+                # The UUID of a phantom GPU ends with its number in the machine, from 1.
                 self.assertEqual([int(d["uuid"][-2:]) for d in found], [3, 2])
                 said = dict(re.findall(r"cuda:(\d) is (\S+)", r.out))
                 self.assertEqual(said, {str(d["device"]): d["uuid"] for d in found})
@@ -524,12 +524,12 @@ class TestMemory(Phantom):
         with run("plain", "cuda", "8", env={**self.env, "DPSIGHT_RECORD_STEPS": "5"}) as r:
             j = self.windowed(r)
             self.assertEqual(j.modes()[-3:], ["bare"] * 3)
-            by_the_clock = ("timer", "alone")  # on a busy machine
+            by_the_clock = ("timer", "alone")  # these drains come only on a busy machine
             self.assertEqual(sum(s is not None and c["reason"] not in by_the_clock for s, c in j.chunks()), 5)
 
     @rest
     def test_later_windows(self) -> None:
-        """Recording goes on at step 200: with the allocator's own list of blocks first, then with every event."""
+        """Recording begins again at step 200, with the allocator's list of blocks. Then it has every event."""
         env = {**self.env, "DPSIGHT_RECORD_STEPS": "5", "DPSIGHT_WINDOW_STEPS": "10"}
         for steps, windows in ((211, 1), (199, 0)):
             with self.subTest(steps), run("plain", "cuda", str(steps), env=env) as r:
@@ -539,8 +539,8 @@ class TestMemory(Phantom):
                 if not opens:
                     continue
                 modes = self.windowed(r).modes()
-                # Set-up has two modes: from the second on lines are followed. Step 200 has two marks: one when it
-                # begins, and one when its recording begins.
+                # The journal has two modes for the set-up, since lines are followed from the second on. It has two for
+                # step 200: one when the step begins, and one when its recording begins.
                 later = [i for i, mode in enumerate(modes) if "instrumented" in mode and i >= 5]
                 self.assertEqual(later, [201, 202, 210])
                 at = opens[0]
@@ -560,7 +560,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_windows_longer_than_their_distance(self) -> None:
-        """While one window lasts, no other opens: its events are recorded without a break."""
+        """While a window lasts, no other window opens."""
         env = {**self.env, "DPSIGHT_RECORD_STEPS": "1", "DPSIGHT_WINDOW_STEPS": "205"}
         with run("plain", "cuda", "404", env=env) as r:
             reasons = [c["reason"] for _, c in self.windowed(r).chunks()]
@@ -568,7 +568,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_no_window_beside_a_script_that_records(self) -> None:
-        """It would empty the script's own history."""
+        """If the script records torch's memory history, no window opens, since that would empty the history."""
         env = {**self.env, "DPSIGHT_RECORD_STEPS": "5", "DPSIGHT_WINDOW_STEPS": "3"}
         with run("records_late", "210", env=env) as r:
             j = self.windowed(r)
@@ -576,7 +576,7 @@ class TestMemory(Phantom):
             self.assertIn("kept 1", r.out)
 
     def test_stacks(self) -> None:
-        """Of allocations in set-up and the first steps only."""
+        """Only allocations in the set-up and in the first steps have stacks."""
         env = {**self.env, "DPSIGHT_STACKS": "python", "DPSIGHT_STACK_STEPS": "2"}
         with run("plain", "cuda", "5", env=env) as r:
             j = self.checked(r)
@@ -601,7 +601,7 @@ class TestMemory(Phantom):
 
 
 class TestSetups(Phantom):
-    """Stages of scripts that name none."""
+    """Tests the stages of set-up that the agent finds in scripts that name none."""
 
     def stages(self, j: Journal) -> list[str]:
         begun, ended = ([m for m in j.marks if m.kind == k] for k in (K.PHASE_BEGIN, K.PHASE_END))
@@ -613,10 +613,9 @@ class TestSetups(Phantom):
         with run("setups", "cuda", env=self.env) as r:
             j = self.checked(r)
             before = ["setup.model", "setup.model", "setup.model", "setup.optimizer", "setup.data"]
-            loss = ["setup.model"]  # moved to the device in each iteration: marked until the first update
+            loss = ["setup.model"]  # the loss moves in each iteration; marked until the first update
             self.assertEqual(self.stages(j), before + loss)
-            # All allocations until the loader is made are in a stage: weights packed after a move, and Adagrad's
-            # sums.
+            # All allocations until the loader is made are in a stage: also packed weights, and Adagrad's sums.
             begins, ends = ([m.k for m in j.marks if m.kind == k] for k in (K.PHASE_BEGIN, K.PHASE_END))
             spans = list(zip(begins, ends, strict=True))
             ks = [mark_of(e) for e in Replay(j).events if e["action"] == "alloc"]
@@ -659,7 +658,7 @@ class TestEnds(Phantom):
 
     @rest
     def test_errors_that_reach_python(self) -> None:
-        """torch tries algorithms whose workspaces fail, and goes on: only of the last failure does the script hear."""
+        """If a workspace fails, torch tries another algorithm. The script gets an error only if all fail."""
         for mode in ((), ("compiled",)):
             with self.subTest(mode):
                 self.errors_that_reach_python(*mode)
@@ -670,7 +669,7 @@ class TestEnds(Phantom):
             run("workspaces", *mode, env=self.env, agent=False) as without,
         ):
             j = self.checked(r)
-            if not mode:  # when what compiling left goes, and with it how much there is to begin with, is chance
+            if not mode:  # after compiling, the free memory varies by chance
                 self.assertEqual((r.out, r.err), (without.out, without.err))
             attempts = [(well, int(n)) for well, n in map(str.split, r.out.splitlines())]
             oom = [m for m in j.marks if m.kind == K.OOM]
@@ -686,7 +685,7 @@ class TestEnds(Phantom):
 
     @rest
     def test_errors_that_reach_python_as_others(self) -> None:
-        """The script gets the error of a request that no convolution made, whatever its type."""
+        """If a request outside convolutions fails, the script gets an error, even if of another type."""
         with run("workspaces", "scripted", env=self.env) as r:
             j = self.checked(r)
             self.assertEqual(r.out, "scripted 1\n")
@@ -694,8 +693,8 @@ class TestEnds(Phantom):
 
     @rest
     def test_a_failure_while_a_backward_runs(self) -> None:
-        """Gradients and graphs are read only on the engine's own thread: another thread would read what is being
-        written."""
+        """After a failure in backward, the agent reads gradients and graphs only on the engine's thread, which alone
+        changes them."""
         for mode in ("aside", "inside", "host"):
             with self.subTest(mode), run("failing", mode, env=self.env) as r:
                 j = self.checked(r)
@@ -708,7 +707,7 @@ class TestEnds(Phantom):
 
     @rest
     def test_a_look_that_fails_at_a_failure(self) -> None:
-        """It is reported once, that look is not taken any more, and all other tags continue."""
+        """If a tagger fails at an out-of-memory error, it is reported once and not used again. Other tags continue."""
         with run("failing", "refused", env=self.env) as r:
             self.assertEqual((r.code, len(r.complaints())), (0, 1), r.err)
             j = r.journal
@@ -720,13 +719,13 @@ class TestEnds(Phantom):
             self.assertGreater(len([t for t in j.tags if t.kind == K.GRADIENT and t.k > second.k]), 3)
 
     def tagged_at(self, j: Journal, m: Mark) -> set[tuple[str, int]]:
-        """Names and kinds of the tensors tagged at a mark, by its thread."""
+        """Returns names and kinds of the tensors that a mark's thread tagged just after the mark."""
         k = next(t.k for t in j.marks if t.kind == K.TAGS and t.k > m.k and t.thread == m.thread)
         return {(t.name, t.kind) for t in j.tags if t.k == k}
 
     @rest
     def test_variables_at_a_failure(self) -> None:
-        """Looking at them keeps none, and changes nothing that a function has asked for itself."""
+        """Reading local variables at a failure keeps none alive, and does not change locals() of a function."""
         env = {**self.env, "DPSIGHT_RECORD_STEPS": "1"}
         with run("oom", "locals", env=env) as r, run("oom", "locals", env=env, agent=False) as without:
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)
@@ -735,7 +734,7 @@ class TestEnds(Phantom):
 
     @rest
     def test_inputs_of_checkpoints_are_saved_tensors(self) -> None:
-        """Also for nested ones, and for what is recomputed."""
+        """Inputs of nested checkpoints, and recomputed tensors, are saved tensors, too."""
         for mode in ("plain", "reentrant", "nested"):
             with self.subTest(mode), run("checkpointed", mode, env={**self.env, "DPSIGHT_WARMUP": "9"}) as r:
                 j = self.checked(r)
@@ -745,13 +744,13 @@ class TestEnds(Phantom):
                 inputs = {int(line.removeprefix("input ")) for line in r.out.splitlines()}
                 self.assertEqual(len(inputs), 3)
                 self.assertLessEqual(inputs, {t.address for t in tags if t.k < runs[0]})
-                # For one block: the linear layers' inputs, and GELU's.
+                # For each block: the linear layers' and GELU's inputs.
                 anew = [t for t in tags if t.k > runs[0] and t.bytes == 32 * 96 * 4]
                 self.assertGreaterEqual(len(anew), 6)
 
     @parted
     def test_lines_of_nodes_made_elsewhere(self) -> None:
-        """Where two threads may have made a node its line is not known: the line that has the graph run is its own."""
+        """If two threads may have made a node, its line is unknown, and backward's line stands for it."""
         of = {"worker": {"L"}, "engine": {"L"}, "alone": {"T", "A", "loss"}}
         for case in cases(["worker"], ["engine", "alone"]):
             with self.subTest(case), run("made_elsewhere", case, env=self.env) as r:
@@ -765,7 +764,7 @@ class TestEnds(Phantom):
 
     @rest
     def test_when_lines_are_followed(self) -> None:
-        """The journal says so, since threads keep the last line that they were on."""
+        """The journal has when the agent stops following lines, since threads keep their last line."""
         for case, want in (("budget", 1), ("debugger", 2)):
             env = {**self.env, "DPSIGHT_SOURCE": "measured", "DPSIGHT_WARMUP": "9"}
             with self.subTest(case), run("lines_end", case, env=env) as r:
@@ -786,7 +785,7 @@ class TestEnds(Phantom):
 
     @rest
     def test_parameters_are_swapped(self) -> None:
-        """The agent refers to none weakly, in instrumented steps or in bare ones, and leaves no hook there."""
+        """Swapping needs parameters without weak references and hooks. The agent leaves none."""
         with run("swapped", env=self.env) as r, run("swapped", env=self.env, agent=False) as without:
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)
             self.assertEqual(r.out, without.out)
@@ -805,15 +804,15 @@ class TestEnds(Phantom):
                     *3 * ["_record_memory_history"],
                 ],
             )
-            self.assertIn("refused", r.out)  # torch's answer is the script's, and recording goes on
+            self.assertIn("refused", r.out)  # the script gets torch's error, and recording continues
             events, frames = map(int, re.findall(r"\d+", r.out))
             self.assertGreater(events, 10)
-            self.assertGreater(frames, 10)  # its own options hold
+            self.assertGreater(frames, 10)  # the script's own options apply
             self.assertEqual(j.count(K.STEP_END), 7)
 
     def broken(self, what: str) -> tuple[Journal, dict[str, list[str]]]:
-        """The journal of a run whose agent was broken in one place after the other, and what the script printed of
-        these places, by the line's first word."""
+        """Returns the journal of a run of broken.py, which breaks the agent in one place after another, and the
+        printed lines by their first word."""
         env = {**self.env, "DPSIGHT_WARMUP": "10000", "DPSIGHT_RECORD_STEPS": "10000"}
         with run("broken", what, env=env) as r:
             self.assertEqual((r.code, r.out.splitlines()[-1]), (0, "end"), r.err[-2000:])
@@ -833,26 +832,26 @@ class TestEnds(Phantom):
             return r.journal, printed
 
     def test_each_hook_may_fail(self) -> None:
-        """One at a time is taken out, and said: the script, the allocator's events and the other hooks go on."""
+        """If a hook fails, the agent removes and reports it. The script, the events and other hooks continue."""
         j, printed = self.broken("hooks")
         self.assertNotIn("silent", printed)
-        # Every hook in the sources is one of these places.
+        # broken.py broke every guarded function in the sources.
         self.assertEqual({place.split(" | ")[1] for place in printed["point"]}, set(guarded_functions()))
         reached = {place.split(" | ")[1] for place in printed["reached"]}
         elsewhere = {
-            "dpsight.garbage.Garbage._collect",  # a prediction that collects garbage at once
-            "dpsight.hooks.backward._first_updated_inside",  # steps without phases
+            "dpsight.garbage.Garbage._collect",  # only in predictions that collect garbage at once
+            "dpsight.hooks.backward._first_updated_inside",  # only in steps without phases
             "dpsight.hooks.forward._evaluates",
-            "dpsight.hooks.script_history._notes",  # between two windows
-            "dpsight.prediction.Prediction._exits",  # a script that exits with a status
-            "dpsight.recorder.drain_timer.DrainTimer._look",  # another thread
-            "dpsight.surveys.Surveys._line_reached",  # tests have none
-            "dpsight.watchdog.Watchdog._due",  # ranks that train over NCCL
+            "dpsight.hooks.script_history._notes",  # only between two windows
+            "dpsight.prediction.Prediction._exits",  # only if a script exits with a status
+            "dpsight.recorder.drain_timer.DrainTimer._look",  # on another thread
+            "dpsight.surveys.Surveys._line_reached",  # no survey in tests
+            "dpsight.watchdog.Watchdog._due",  # only in ranks that train over NCCL
             "dpsight.watchdog.Watchdog._made",
         }
         self.assertEqual(set(guarded_functions()) - reached - elsewhere, set(), "no iteration reaches it")
         self.assertEqual({f["hook"] for f in j.json(K.FRAME_FAILURE)}, {p.split(" | ")[0] for p in printed["reached"]})
-        # A span that one hook opened and whose end another saw has one end too many, which does no harm.
+        # If one hook opens a span and another ends it, there may be one end too many, which is harmless.
         self.assertEqual([m for m in j.unclosed() if m.kind % 2], [])
         end = [m.k for m in j.marks if m.kind == K.USER_STEP][-2]
         after = {m.kind for m in j.marks if m.k > end}
@@ -867,11 +866,11 @@ class TestEnds(Phantom):
             ("step_ended", "_step_ended"): 1,
             ("model_called", "_model_called"): 1,
             ("cuda_ready", "_begin"): 1,
-            ("line_reached", "_line_reached"): 2,  # the survey's and garbage's; tests have none
+            ("line_reached", "_line_reached"): 2,  # of surveys and of garbage, not in tests
         }
         self.assertEqual(Counter(subscriptions()) - places, Counter(elsewhere), "subscribed, and not among the places")
         told = {event for event, _ in map(str.split, printed["reached"])}
-        once = {  # of the beginning, of failures, or of what this script does not have
+        once = {  # events that come once or not at all in broken.py
             "buckets_made",
             "compiled_update_begins",
             "compiled_update_ended",
@@ -890,21 +889,21 @@ class TestEnds(Phantom):
 
     @rest
     def test_each_function_may_fail(self) -> None:
-        """Wherever the floors above the recorder fail, the script goes on and the journal names what has failed."""
+        """If a function above the recorder fails, the script continues, and the journal names the failure."""
         _, printed = self.broken("functions")
         self.assertGreater(len(printed["reached"]), 180)
         stderr_alone = {
-            "dpsight.registry.Registry._forget",  # the interpreter says what fails in these two
+            "dpsight.registry.Registry._forget",  # Python itself reports failures of these two
             "dpsight.torch_compat.Weak.__del__",
-            "dpsight.registry._another",  # models and places that cannot be looked at
+            "dpsight.registry._another",  # models and places that cannot be read
             "dpsight.taggers.optimizer_state._own_state",
             "dpsight.taggers.script_tensors.ScriptTensors._places",
-            "dpsight.tags.Tags.user",  # what the script calls
+            "dpsight.tags.Tags.user",  # the script calls this function
         }
         self.assertLessEqual(set(printed.get("silent", ())), stderr_alone)
 
     def test_a_drain_fails_and_a_later_one_does_not(self) -> None:
-        """Until torch's ring is emptied nothing is lost."""
+        """If a drain fails before it empties torch's event history, no event is lost."""
         with run("undrained", "before", env=self.env) as r:
             self.assertEqual((r.code, len(r.complaints())), (0, 1), r.err)
             self.assertIn("dpsight: a drain failed, a later drain tries again: ValueError: broken", r.err)
@@ -912,14 +911,14 @@ class TestEnds(Phantom):
             self.assertEqual([(f["hook"], f["fatal"]) for f in j.json(K.FRAME_FAILURE)], [("a drain", False)])
             self.assertEqual((lossless(j), j.unclosed(), j.count(K.EXIT)), ([], [], 1))
             drains = [c["drain"] for c in j.json(K.FRAME_CHECKPOINT)]
-            # On a slow machine the timer has drained before.
+            # On a slow machine the timer may have drained before.
             missing = sorted(set(range(drains[-1] + 1)) - set(drains))
             self.assertEqual(missing, [missing[0], missing[0] + 1])
             self.assertGreaterEqual(missing[0], 4)
 
     @rest
     def test_a_drain_fails_with_its_events(self) -> None:
-        """The next drain has the allocator's list of blocks to go on from."""
+        """If a drain loses its events, the next drain has the allocator's list of blocks."""
         with run("undrained", "after", env=self.env) as r:
             self.assertEqual((r.code, len(r.complaints())), (0, 1), r.err)
             reasons = [c["reason"] for c in r.journal.json(K.FRAME_CHECKPOINT)]
@@ -936,11 +935,11 @@ class TestEnds(Phantom):
 
     @rest
     def test_killed_at_any_moment(self) -> None:
-        """Whatever was drained before SIGKILL is read; marks are whole up to the last."""
+        """After SIGKILL, all drained events and all marks can be read."""
         for delay in (0.02, 0.1, 0.3):
             with self.subTest(delay), tempfile.TemporaryDirectory() as folder:
                 env = {**os.environ, **self.env, "DPSIGHT_SPOOL": folder, "PYTHONPATH": str(PYTHON_PATH)}
-                # Every step's events, however many a machine takes meanwhile; and its first line when it prints it.
+                # Records every step, however fast the machine, and prints lines at once.
                 env.update(DPSIGHT_RECORD_STEPS="1000000", PYTHONUNBUFFERED="1")
                 command = [sys.executable, str(CASES / "plain.py"), "cuda", "100000"]
                 with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
@@ -956,7 +955,7 @@ class TestEnds(Phantom):
 
     @rest
     def test_drain_on_request(self) -> None:
-        """The collector sets a word in the marks' header; the next mark answers."""
+        """The collector asks for a drain by a word in the marks' header. The agent drains at the next mark."""
         with tempfile.TemporaryDirectory() as folder:
             env = {**os.environ, **self.env, "DPSIGHT_SPOOL": folder, "PYTHONPATH": str(PYTHON_PATH)}
             command = [sys.executable, str(CASES / "plain.py"), "cuda", "100000"]
@@ -970,7 +969,7 @@ class TestEnds(Phantom):
                 deadline = time.monotonic() + 20
                 while marks.read_bytes()[12] and time.monotonic() < deadline:
                     child.stdout.readline()
-                child.kill()  # at once: an answer is given when the drain is on disk
+                child.kill()  # kill at once: the agent answers only after the drain is on disk
             self.assertEqual(marks.read_bytes()[12], 0)
             self.assertIn("request", [c["reason"] for _, c in journals(Path(folder))[0].chunks()])
 

@@ -1,4 +1,4 @@
-"""dpsight.predict, with the program dpsight on PATH, on the phantom GPU."""
+"""Tests dpsight.predict on the phantom GPU, with the program dpsight on PATH."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which private names the agent and the phantom GPU's modules use, and where, by their sources. No torch is needed."""
+"""Tests that private names of torch stand in one module of the agent and in one of the phantom GPU. Reads the sources,
+and needs no torch."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ ROOM = AGENT / "dpsight" / "torch_compat.py"
 PHANTOM = AGENT.parent.parent / "phantom" / "pysrc"
 PHANTOM_ROOM = PHANTOM / "phantom_torch.py"
 
-# The private names that other modules may use: Python's, the names of libraries of differential privacy (one
-# table), and Opacus' name for the module that it wraps.
+# Other modules may use these private names: Python's, those of libraries of differential privacy in adapters.py, and
+# Opacus's _module.
 PYTHON = {"_getframe", "_current_frames", "_exit"}
 LIBRARIES = {"_module"}.union(
     *(
@@ -28,7 +29,7 @@ LIBRARIES = {"_module"}.union(
         for adapter in adapters.ADAPTERS
     )
 )
-# Ours, by which the agent knows itself.
+# The agent's own private name in sys.
 OURS = {"_dpsight_boot"}
 
 _PRIVATE = re.compile(r"_([a-z]\w*|C)")
@@ -36,7 +37,7 @@ _INSIDE_TORCH = re.compile(r"\btorch(\.\w+)*\._[a-z]|\b_C\.")
 
 
 def own_names(tree: ast.Module) -> set[str]:
-    """The private attributes that the classes of a module have."""
+    """Returns the names that the classes of a module define."""
     out: set[str] = set()
     for cls in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
         for node in ast.walk(cls):
@@ -50,7 +51,7 @@ def own_names(tree: ast.Module) -> set[str]:
 
 
 def private_uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Lines and names of uses of private names of others."""
+    """Yields the line and the text of each use of a private name that the module does not define."""
     own = own_names(tree)
     texts = {id(s.value) for s in ast.walk(tree) if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)}
     for node in ast.walk(tree):
@@ -76,7 +77,7 @@ class TestPrivateNames(unittest.TestCase):
         self.check(sorted(PHANTOM.glob("*.py")), PHANTOM_ROOM)
 
     def check(self, files: list[Path], room: Path) -> None:
-        """Whether only the room, of these files, has private names."""
+        """Checks that of these files only `room` uses private names of others."""
         self.assertIn(room, files)
         found = [
             f"{file.name}:{line}: {name}"

@@ -1,4 +1,4 @@
-"""The recorder by itself, without torch."""
+"""Tests the agent's recorder without torch."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from dpsight.torch_compat import private  # noqa: E402
 sys.path.remove(str(PYTHON_PATH))
 
 recorder, thread = floor.recorder, floor.thread
-step_limit = sys.modules["dpsight.recorder.step_limit"]  # the module, and not what it makes
+step_limit = sys.modules["dpsight.recorder.step_limit"]  # the module, and not the object of this name
 drain_timer = sys.modules["dpsight.recorder.drain_timer"]
 
 
 class Recorded(unittest.TestCase):
-    """Each test has a journal of its own."""
+    """Gives each test a journal of its own."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         private.graph_task = lambda: -1
-        recorder.cuda, recorder.level = False, core.MODULES  # what an earlier test has left would silence a child
+        recorder.cuda, recorder.level = False, core.MODULES  # values from an earlier test would silence a child
         recorder.settings = Settings({"DPSIGHT_SPOOL": folder.name})
         for failed in (recorder.out, recorder._failures, recorder._reported):
             failed.clear()
@@ -59,7 +59,7 @@ class Recorded(unittest.TestCase):
         return journal
 
     def marks(self) -> list[tuple[int, int]]:
-        """Kind and flags of each mark after the first."""
+        """Returns the kind and the flags of each mark after the first."""
         return [(m.kind, m.flags) for m in self.journal().marks[1:]]
 
 
@@ -70,7 +70,7 @@ class TestSpans(Recorded):
         self.addCleanup(setattr, floor.codes, "call", None)
 
     def step(self, inside: Any = None, *, ends: bool = False) -> None:
-        """An optimizer's, as torch runs it: hooks are called inside, and none after what raises."""
+        """Marks a step as the hooks of an optimizer do. If the step raises, torch calls no hook at its end."""
         floor.codes.step = TestSpans.step.__code__
         thread.begin(K.OPTIMIZER_BEGIN, K.NESTED if thread.inside(K.OPTIMIZER_BEGIN) else 0, own=1)
         if inside is not None:
@@ -119,7 +119,7 @@ class TestSpans(Recorded):
         self.assertEqual((thread.calls, thread.spans), ([], [K.BACKWARD_BEGIN]))
 
     def test_of_two_calls_the_one_that_is_gone_is_closed(self) -> None:
-        """Though it is the outer one; and one whose frame's address has been given to another since."""
+        """This holds for the outer of two calls, and if a new frame has the address of the ended call's frame."""
 
         def call() -> None:
             floor.codes.call = sys._getframe().f_code
@@ -249,10 +249,10 @@ class TestLevels(Recorded):
         k = recorder.mark(K.USER_MARK)
         with contextlib.redirect_stderr(io.StringIO()):
             recorder.failed("a drain", ValueError("odd"))
-        recorder.set_metadata(metadata.append)  # as a thread that was starting the recording would
+        recorder.set_metadata(metadata.append)  # as another thread that starts the recording may do
         self.assertEqual((recorder.mark(K.USER_MARK), metadata), (0, [str(k)]))
         self.assertEqual((floor.drains.recording, history), (False, ["all", None]))
-        floor.drains.record()  # as a thread that was draining would
+        floor.drains.record()  # as another thread that drains may do
         self.assertEqual(history, ["all", None, "all", None])
 
 
@@ -270,7 +270,7 @@ class TestJournal(Recorded):
 
 class TestDrains(Recorded):
     def test_two_threads_drain_one_after_the_other(self) -> None:
-        """Though each has seen that no other drains."""
+        """This holds even if each thread has first seen that no other thread drains."""
         both = threading.Barrier(2, timeout=10)
         inside, most, reasons = 0, 0, []
 
@@ -317,7 +317,7 @@ class TestDrains(Recorded):
 
 
 class TestDrainTimer(Recorded):
-    """If no step ends, the main thread drains between two of its lines, or the timer's thread does."""
+    """Tests that the main thread, between two lines, or the timer's thread drains if no step ends."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -430,7 +430,7 @@ class TestForks(Recorded):
 
 
 class TestStepLimit(Recorded):
-    """After which step a prediction ends the script."""
+    """Tests after which step a prediction ends the script."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -464,7 +464,7 @@ class TestStepLimit(Recorded):
         self.assertEqual(limit.facts, {"step": 8, "why": "evaluated", "flat": 4, "seconds": 0})
 
     def test_what_an_evaluation_is(self) -> None:
-        """A call, in eval mode and without gradients, of a model that was trained."""
+        """An evaluation is a call of a trained model in eval mode and without gradients."""
 
         class Parameter:
             pass
@@ -502,7 +502,7 @@ class TestStepLimit(Recorded):
         for number, due in ((1, False), (2, False), (3, True)):
             limit._step_ended(number)
             self.assertEqual(limit.due, due)
-        for raised in range(2):  # a script that has caught it
+        for raised in range(2):  # the script may catch the exception
             with self.assertRaises(step_limit.Ended):
                 limit.leave()
             self.assertFalse(limit.due)
@@ -513,7 +513,7 @@ class TestStepLimit(Recorded):
         first, second = (self._limit(**agreed) for _ in range(2))
         ended = {}
         self.addCleanup(setattr, recorder, "pid", recorder.pid)
-        # The second is behind, and has settled later.
+        # The second rank is behind the first one, and finds a constant peak later.
         for pid, limit, numbers in ((1, first, range(1, 9)), (2, second, range(1, 12)), (1, first, range(9, 12))):
             recorder.pid = pid
             for number in numbers:
@@ -526,7 +526,7 @@ class TestStepLimit(Recorded):
 
 
 class TestRaisingLater(unittest.TestCase):
-    """Code that the interpreter itself calls can raise nothing: a script's handler runs after it."""
+    """Tests raising_later: a signal's handler runs only after code that must not raise, which Python itself calls."""
 
     def test_handler_runs_at_the_next_line(self) -> None:
         inside, after = False, False
@@ -548,7 +548,7 @@ class TestRaisingLater(unittest.TestCase):
 
 
 class TestPhase(unittest.TestCase):
-    """What @dpsight.phase covers: a function's own code, and not what runs while it waits."""
+    """Tests that @dpsight.phase covers a function's own code, and not other code that runs while the function waits."""
 
     def setUp(self) -> None:
         self.said: list[str] = []

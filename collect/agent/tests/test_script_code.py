@@ -1,4 +1,4 @@
-"""Which code the script is, as the journal has it."""
+"""Tests which files the journal lists as the script's code."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TestScriptCode(Parted):
             os.utime(path, (before := time.time() - 60, before))
 
     def code(self, *argv: str, path: tuple[str, ...] = (), cwd: str = ".") -> dict[tuple[str, str], Any]:
-        """What the journal has, by module and file."""
+        """Runs a script, and returns the code files that the journal has, by module and file."""
         spool = self.folder / "spool"
         env = {k: v for k, v in os.environ.items() if not k.startswith("DPSIGHT_")}
         search = os.pathsep.join([str(PYTHON_PATH), *(str(self.folder / p) for p in path)])
@@ -93,7 +93,7 @@ class TestScriptCode(Parted):
             ("named", "named.py"): "NAMED = True\n",
             ("pack", "src/pack/__init__.py"): "",
             ("pack.part", "src/pack/part.py"): "import os\n",
-            ("written", "src/written.py"): None,  # it was written after the process began
+            ("written", "src/written.py"): None,  # this file was written after the process began
         }
         hashes = {k: None if text is None else hashlib.sha256(text.encode()).hexdigest() for k, text in want.items()}
         self.assertEqual({k: f["sha256"] for k, f in found.items()}, hashes)
@@ -117,7 +117,7 @@ class TestScriptCode(Parted):
 
     @rest
     def test_a_name_is_looked_for_once(self) -> None:
-        """Each line that is written asks for its file's."""
+        """Each recorded line needs its file's name, so the agent remembers the name."""
         training = textwrap.dedent("""
             import torch
             from dpsight import script_code as module

@@ -1,4 +1,4 @@
-"""How the agent is built: by its sources. No torch is needed."""
+"""Tests the structure of the agent's sources: imports, sizes and state. Needs no torch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent / "python" / "dpsight"
 GROUND = {"kinds", "interruptions", "masking", "journal", "torch_compat"}
 LOOKING = {"tensors", "tags", "registry", "parameters", "nodes", "graph_safety"}
-# Modules that know addresses of tensors are above the hooks, which only report what happens.
+# Hooks must not import modules that know addresses of tensors, since hooks only report what happens.
 NOT_FOR_HOOKS = {"tags", "parameters", "graph_safety"}
-# What a module may import, by its room: the first part of its name.
+# The groups of modules that each group may import. A module's group is the first part of its name.
 MAY_IMPORT: dict[str, set[str]] = {
     "kinds": set(),
     "adapters": {"kinds"},
@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "torch_compat": {"interruptions"},
     "torch_probes": {"torch_compat"},
     "recorder": {*GROUND, "recorder"},
-    # How the recorder learns what it cannot see itself, and which numbers objects have: below hooks and taggers.
+    # The groups from here to graph_safety are below hooks and taggers.
     "patch": {"recorder"},
     "stages": {"kinds", "recorder", "patch"},
     "tensors": {"kinds", "interruptions", "torch_compat", "recorder"},
@@ -84,14 +84,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "client": {"client"},
 }
-ANYTHING = {"agent", "__main__"}  # what installs all of it
-# Objects that own their fields: others call their methods.
+ANYTHING = {"agent", "__main__"}  # these install all others
+# Only their own modules may set fields of these objects.
 OWNERS = {"recorder", "thread", "runs", "steps", "unphased", "stamps", "drains", "codes", "registry", "tags", "nodes"}
 MOST_LINES = 500
 
 
 def modules() -> dict[str, ast.Module]:
-    """The agent's modules by their names below dpsight; "" is the package itself."""
+    """Returns the syntax trees of the agent's modules, by their names below dpsight; "" is the package itself."""
     out = {}
     for file in sorted(ROOT.rglob("*.py")):
         parts = file.relative_to(ROOT).with_suffix("").parts
@@ -101,7 +101,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def imported(tree: ast.AST, known: set[str]) -> Iterator[str]:
-    """The agent's modules that one imports, wherever it does."""
+    """Yields the agent's modules that a module imports, at any place in it."""
     for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
@@ -113,7 +113,7 @@ def imported(tree: ast.AST, known: set[str]) -> Iterator[str]:
             if name.split(".")[0] == "dpsight":
                 inside = name.split(".")[1:]
                 while inside and ".".join(inside) not in known:
-                    inside.pop()  # a name that the module defines
+                    inside.pop()  # the last part is a name that the module defines
                 if inside:
                     yield ".".join(inside)
 
@@ -147,7 +147,7 @@ class TestSources(unittest.TestCase):
         for name, others in self.imports.items():
             room = name.split(".")[0]
             if not room or room in ANYTHING:
-                continue  # the package itself exports what a script may call
+                continue  # the package itself exports the functions that a script may call
             for other in others:
                 to = other.split(".")[0]
                 used.add((room, to))
@@ -161,7 +161,7 @@ class TestSources(unittest.TestCase):
         wrong = []
         for name, tree in self.modules.items():
             if name.split(".")[0] == "recorder":
-                continue  # one house
+                continue  # modules of the recorder may set each other's fields
             for node in ast.walk(tree):
                 targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
                 if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
@@ -174,8 +174,8 @@ class TestSources(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_functions_import_nothing(self) -> None:
-        """Exception: what a script may call. A script that is not recorded loads neither the agent nor what reads
-        tables."""
+        """No function imports a module, except those that a script may call: a script that is not recorded loads
+        neither the agent nor the code that reads tables."""
         found = {
             name
             for name, tree in self.modules.items()
@@ -195,7 +195,7 @@ class TestSources(unittest.TestCase):
             for name in node.names
         ]
         self.assertLess(len(names), 10, names)
-        # A forked child would begin with what such a name holds in its parent. Names of constants are in capitals.
+        # A forked child would begin with its parent's content of a mutable global. Names of constants are in capitals.
         displays = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
         mutable = [
             f"{module}:{node.lineno} {ast.unparse(target)}"
@@ -212,13 +212,13 @@ class TestSources(unittest.TestCase):
         self.assertEqual({name: size for name, size in sizes.items() if size > MOST_LINES}, {})
 
     def test_unrecorded(self) -> None:
-        """The package costs a script that is not recorded next to nothing, and its calls do nothing."""
+        """In a script that is not recorded, importing the package takes less than 2 ms, and its calls do nothing."""
 
         def python(*arguments: str) -> subprocess.CompletedProcess[str]:
             env = {k: v for k, v in os.environ.items() if not k.startswith("DPSIGHT_")}
             env.pop("PYTHONDONTWRITEBYTECODE", None)
             env |= {"PYTHONPATH": str(ROOT.parent), "PYTHONPYCACHEPREFIX": cache.name}
-            command = [sys.executable, "-S", *arguments]  # without what other packages have site import
+            command = [sys.executable, "-S", *arguments]  # -S: without the modules that other packages make site import
             return subprocess.run(command, env=env, check=True, capture_output=True, text=True)
 
         cache = tempfile.TemporaryDirectory()

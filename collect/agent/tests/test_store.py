@@ -1,4 +1,4 @@
-"""dpsight.open returns the tables that DuckDB reads from the same files. Its interpreter has the packages of
+"""Tests that dpsight.open returns the tables that DuckDB reads from the same files. The interpreter needs
 requirements/notebooks.txt. DPSIGHT_TEST_STORE names the store."""
 
 from __future__ import annotations

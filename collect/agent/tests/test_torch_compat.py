@@ -1,5 +1,5 @@
-"""The private names that the agent uses, in the interpreter's torch: each exists, a probe notices a missing one,
-and the agent works without it.
+"""Tests the private names of torch that the agent uses, with the interpreter's torch: each exists, a probe notices a
+missing one, and the agent works without it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from harness import PYTHON_PATH, Parted, phantom, rest, run
 from dpsight import torch_compat, torch_probes
 from dpsight.torch_compat import private
 
-# By release of torch: the features that it does not have.
+# The features that each release of torch lacks.
 ABSENT: dict[str, set[str]] = {
     "2.11": set(),
     "2.15": set(),
 }
 RELEASE = ".".join(torch.__version__.split(".")[:2])
 
-# Constants that name something of torch's.
+# The constants in torch_compat that are names in torch.
 NAMES = (
     "CALL",
     "CHILDREN",
@@ -53,13 +53,13 @@ NAMES = (
 
 
 def failing() -> set[str]:
-    """The features whose probes fail in this process."""
+    """Returns the features whose probes fail in this process."""
     return {r["name"] for r in torch_probes.results(torch) if not r["ok"]}
 
 
 @contextlib.contextmanager
 def without(path: str) -> Iterator[None]:
-    """torch without one of its names."""
+    """Removes a name from torch within the context."""
     *way, name = path.split(".")
     owner = operator.attrgetter(".".join(way))(torch) if way else torch
     with mock.patch.object(owner, name, create=True):
@@ -86,7 +86,7 @@ class TestProbes(unittest.TestCase):
     def test_each_function_has_a_probe(self) -> None:
         for name, path in torch_compat._FUNCTIONS.items():
             if path == "_C._CudaEventBase.record":
-                continue  # a type of C++ gives nothing away
+                continue  # a name of a C++ type cannot be removed
             with self.subTest(path):
                 with without(path):
                     self.assertGreater(failing(), ABSENT[RELEASE])
@@ -108,7 +108,7 @@ class TestProbes(unittest.TestCase):
 
 
 class TestForgottenHooks(Parted):
-    """A function of C++ that is called by its mangled name."""
+    """Tests forgets_gradient_hooks, which calls a C++ function of torch by its mangled name."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -136,7 +136,8 @@ class TestForgottenHooks(Parted):
 
 
 class TestVariables(unittest.TestCase):
-    """The variables of functions under way, without the copy that the interpreter keeps until Python 3.13."""
+    """Tests reading the local variables of running functions without the copy that Python before 3.13 keeps in the
+    frame."""
 
     def setUp(self) -> None:
         torch_compat.reads_variables.cache_clear()

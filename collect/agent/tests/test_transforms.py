@@ -1,4 +1,4 @@
-"""What scripts put around their models: torch.func's transforms, traces, captures. They end as they do without the
+"""Tests scripts that use torch.func's transforms, traces or captures of their models. They must end as without the
 agent."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SIZES = {"0.weight": 64 * 128, "0.bias": 128, "2.weight": 128 * 10, "2.bias": 1
 class TestTransforms(Phantom):
     @parted
     def test_per_sample_gradients_by_vmap(self) -> None:
-        """The wrappers of torch.func are looked through: to the parameters, and to each sample's gradient of them."""
+        """The agent finds the parameters and their per-sample gradients inside torch.func's wrappers."""
         for mode in cases(("func",), ("module",)):
             with self.subTest(mode):
                 with (
@@ -34,8 +34,8 @@ class TestTransforms(Phantom):
                     self.assertEqual(replay.until(tag.k).get(tag.address), tag.bytes, tag)
 
     def test_a_trace_has_nothing_of_ours(self) -> None:
-        """Recording also leaves exports, captures, copies and modes of the script alone: graphs and their results
-        equal those of a script that is not recorded."""
+        """Traces, exports, captures and copies of models, and modes of the script, are the same with and without
+        recording."""
         self.traced("full", "jit_trace", "symbolic_trace_whole", "make_fx", "export", "fake", "capture", "copies")
 
     @rest
@@ -60,7 +60,7 @@ class TestTransforms(Phantom):
 
     @property
     def plain(self) -> dict[str, str]:
-        """The phantom GPU without the agent."""
+        """The variables for a phantom GPU without the agent."""
         return {k: v for k, v in self.env.items() if not k.startswith("DPSIGHT")}
 
 

@@ -1,4 +1,4 @@
-"""The reference that DP methods are checked against: one example at a time, in plain torch."""
+"""Computes gradients one example at a time in plain torch, as the reference for DP methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 @dataclass
 class Reference:
-    """Sums over a batch, by parameter name."""
+    """Gradients summed over a batch, by parameter name."""
 
     clipped: dict[str, Tensor]
     plain: dict[str, Tensor]
@@ -24,7 +24,7 @@ def per_example_loop(
 ) -> Reference:
     """Sums the gradients of each example's own mean loss, clipped and unclipped.
 
-    Clipped is the whole gradient to max_grad_norm, or each parameter's to max_grad_norm / sqrt(number of parameters).
+    It clips the whole gradient to max_grad_norm, or each parameter's to max_grad_norm / sqrt(number of parameters).
     """
     names = [name for name, _ in model.named_parameters()]
     parameters = list(model.parameters())

@@ -1,4 +1,4 @@
-"""Norms and clipped gradients of single layers, against per-sample gradients that are simply computed."""
+"""Tests norms and clipped gradients of single layers against per-sample gradients that are computed directly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ TOKENS = (1, SIDE - 1, SIDE, SIDE + 1, 3 * SIDE + 2)
 
 
 class Peak(TorchDispatchMode):
-    """The most bytes that tensors made under it held at once; as the operators see it, not their insides."""
+    """Measures the most bytes that tensors made under this mode hold at once. It does not see memory inside
+    operators."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,13 +63,13 @@ def random(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def linear_samples(a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Per-sample gradients of weight and bias in double precision; activations rounded to g's type."""
+    """Returns per-sample gradients of weight and bias in double precision, with activations rounded to g's type."""
     g, a = norms.by_token(g).double(), norms.by_token(a).to(g.dtype).double()
     return torch.einsum("btp,btd->bpd", g, a), g.sum(1)
 
 
 def embedding_samples(layer: nn.Embedding, ids: Tensor, g: Tensor) -> Tensor:
-    """Per-sample gradients of an embedding, by autograd."""
+    """Returns per-sample gradients of an embedding, by autograd."""
     out = []
     for one, gradient in zip(ids, g, strict=True):
         layer.weight.grad = None
@@ -79,7 +80,7 @@ def embedding_samples(layer: nn.Embedding, ids: Tensor, g: Tensor) -> Tensor:
 
 
 def layer_norm_samples(layer: nn.LayerNorm, a: Tensor, g: Tensor) -> dict[nn.Parameter, Tensor]:
-    """Per-sample gradients of a layer norm, by autograd."""
+    """Returns per-sample gradients of a layer norm, by autograd."""
     parameters = list(layer.parameters())
     rows = [torch.autograd.grad(layer(x), parameters, y) for x, y in zip(a, g, strict=True)]
     return {p: torch.stack(row).double() for p, row in zip(parameters, zip(*rows, strict=True), strict=True)}
@@ -90,7 +91,7 @@ class Base(unittest.TestCase):
         torch.manual_seed(0)
 
     def near(self, actual: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
-        """Relative to the largest: what counts is what a factor or a sum is made of."""
+        """Checks that tensors are equal up to a tolerance relative to the largest expected value."""
         self.assertEqual(actual.shape, expected.shape)
         scale = expected.abs().max().item() if expected.numel() else 0
         delta = (actual.double() - expected.double()).abs().max().item() if expected.numel() else 0
@@ -188,7 +189,7 @@ class LinearTest(Base):
                 peaks.append(peak.bytes)
             with self.subTest(p=p, dtype=dtype):
                 scales = 4 * 100 * 4
-                self.assertLessEqual(peaks[0], (16 << 10) * 2 + scales)  # the copies, and rows of their product
+                self.assertLessEqual(peaks[0], (16 << 10) * 2 + scales)  # copies, and rows of their product
                 self.assertGreater(peaks[1], peaks[0])
 
 
@@ -208,12 +209,13 @@ class CostTest(Base):
         self.assertEqual(cheaper_form(1, 5120, 2560, TILES), "tiled_gram")
         self.assertEqual(cheaper_form(16384, 2048, 32000, TILES), "tiled_outer")
         self.assertEqual(cheaper_form(512, 4096, 4096, TILES), "tiled_gram")
-        # Half of the products are saved only with many tiles.
+        # The Gram matrix's symmetry saves half of the products only if there are many tiles.
         self.assertEqual(cheaper_form(3000, 4096, 4096, Tiles(side=64)), "tiled_gram")
         self.assertEqual(cheaper_form(3000, 4096, 4096, WHOLE), "tiled_outer")
 
     def test_documented_bytes(self) -> None:
-        """docs/methods.md: what a sample's tiles take where nothing is cast, and how many samples go together."""
+        """The bytes of a sample's tiles without casts, and the samples that share the bound, are as docs/methods.md
+        says."""
         for tokens, d, p, batch in itertools.product((16, 33, 100), (24, 112), (40, 160), (1, 3)):
             for bound in (Tiles(side=32, bytes=4 << 10), Tiles(side=32, bytes=8 << 10), Tiles(side=32, bytes=64 << 10)):
                 side = min(bound.side, tokens)
@@ -230,7 +232,7 @@ class CostTest(Base):
                         self.assertLessEqual(found, together * sample + 64)  # the norms themselves
 
     def test_documented_model(self) -> None:
-        """docs/methods.md: each line of its table of the headline model."""
+        """The table of the headline model in docs/methods.md equals the computed costs."""
         options, _ = parse(["--method=flash", "--preset=seed"])
         tokens = options.seq_len
         layers = collections.Counter(
@@ -256,7 +258,7 @@ class CostTest(Base):
 
 
 def temporaries(form: str, batch: int, tokens: int, d: int, p: int, bound: Tiles) -> int:
-    """The bytes that a layer's norm holds at most, with inputs that take no memory."""
+    """Returns the most bytes that computing a layer's norm holds, with inputs that take no memory."""
     layer = nn.Linear(d, p, bias=False, device="meta")
     a, g = torch.empty(batch, tokens, d, device="meta"), torch.empty(batch, tokens, p, device="meta")
     with Peak() as peak:

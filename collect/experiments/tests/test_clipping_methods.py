@@ -1,4 +1,4 @@
-"""The methods of the clipping package as a training loop meets them. Their sums are test_gradients' matter too."""
+"""Tests the methods of the clipping package in training loops. test_gradients also checks their sums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SMALL = Tiles(side=5, bytes=2 << 10)
 
 
 class Odd(nn.Module):
-    """Layers without norm rules of their own: a convolution, and a module with a bare parameter (functorch's case)."""
+    """A model with layers that have no norm rule: a convolution, and a module with a parameter of its own."""
 
     class Scale(nn.Module):
         def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Odd(nn.Module):
 
 
 class Shared(nn.Module):
-    """An embedding that shares its weight with the head, by assignment or by a call."""
+    """A model whose embedding shares its weight with the head, by assignment or by a call."""
 
     def __init__(self, tied: bool) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Shared(nn.Module):
 
 
 class Twice(nn.Module):
-    """A layer that is called twice, or not at all."""
+    """A model that calls a layer `calls` times, such as twice or not at all."""
 
     def __init__(self, calls: int) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Base(unittest.TestCase):
         warnings.simplefilter("ignore")
 
     def private(self, method: str, model: nn.Module, x: Tensor, y: Tensor, **more: object) -> Private:
-        """A model made private, SGD, no noise unless asked for."""
+        """Makes a model private with SGD, and without noise unless `more` asks for it."""
         settings = {"noise_multiplier": 0.0, "max_grad_norm": 1.0, "engine": ClippingEngine(tiles=SMALL)} | more
         return make_private(
             method,
@@ -263,10 +263,10 @@ class BookKeepingTest(Base):
                 model, (x, y) = MLP([6, 5, 3]), features()
                 expected = per_example_loop(model, x, y, 1.0).clipped
                 private = self.private(method, model, x, y)
-                self.loss(private, model, 2 * x, y).backward()  # and no step
+                self.loss(private, model, 2 * x, y).backward()  # a backward without a step
                 with self.assertRaisesRegex(UsageError, "layer layers.0 is called again"):
                     model(x)
-                with self.assertRaises(RuntimeError):  # of a wrong width: raised inside a layer
+                with self.assertRaises(RuntimeError):  # an input of a wrong width makes a layer raise
                     private.optimizer.zero_grad()
                     model(x[:, 1:])
                 self.assertTrue(all(p.requires_grad for p in model.parameters()))

@@ -1,4 +1,4 @@
-"""Every method's gradient is the per-example loop's, and so is what the optimizer makes of it."""
+"""Tests that every method has the gradients and updates of the per-example loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from tests.reference import Reference, norm, per_example_loop
 
-# Whether the cases that `make test` leaves out are run too.
+# True if the tests also run the cases that `make test` leaves out.
 WITH_REST = os.environ.get("DPSIGHT_TEST_WITH_REST") == "true"
 CPU = torch.device("cpu")
 TOLERANCE = 1e-4
@@ -31,19 +31,19 @@ SIZES = {
 METHODS = [m["id"] for m in table()["methods"]]
 DP_METHODS = [m for m in METHODS if m not in ("vanilla", "norm_only")]
 CLIPPING = next(o["choices"] for o in table()["options"] if o["name"] == "clipping")
-# The batch size that Poisson sampling is to give on average, and sizes that it might give, one after another.
+# BATCH is the average batch size of Poisson sampling. DRAWN are sizes that it may draw, one after another.
 BATCH, DRAWN = 6, (3, 1, 0, 6, 2, 5)
 
 
 def options_for(model: str, method: str, **more: object) -> Options:
-    """Options of a small experiment without noise: six samples, SGD."""
+    """Returns options of a small experiment without noise, with six samples and SGD."""
     given = {"method": method, "model": model, "preset": "tiny", "batch_size": BATCH, "noise_multiplier": 0.0}
     given |= {"optimizer": "sgd", "learning_rate": 0.5, "seed": 3} | SIZES[model] | more
     return resolve({name: str(value) for name, value in given.items()})
 
 
 def accepted(model: str) -> Iterator[tuple[str, str]]:
-    """Each DP method and clipping that a model can be trained with."""
+    """Yields each DP method and clipping with which a model can be trained."""
     for method, clipping in itertools.product(DP_METHODS, CLIPPING):
         try:
             options_for(model, method, clipping=clipping)
@@ -53,19 +53,19 @@ def accepted(model: str) -> Iterator[tuple[str, str]]:
 
 
 def setup(options: Options) -> tuple[nn.Module, Tensor, Tensor]:
-    """The model and the first batch, one of whose samples is unlike the others, so that the norms spread."""
+    """Returns the model and the first batch, in which one sample differs from the others, so that the norms spread."""
     torch.manual_seed(options.seed)
     model = make_model(options, CPU)
     inputs, targets = next(iter(data_loader(options)))
     if options.model == "transformer":
-        inputs[1], targets[1] = 7, 7  # one token over and over
+        inputs[1], targets[1] = 7, 7  # the same token at each place
     else:
         inputs[1] *= 5
     return model, inputs, targets
 
 
 def median_norm(options: Options) -> float:
-    """A clipping norm that clips some of the samples and leaves others alone."""
+    """Returns a clipping norm that clips some of the samples and not others."""
     model, inputs, targets = setup(options)
     norms = per_example_loop(model, inputs, targets, 1.0).norms
     return statistics.median(norms)
@@ -73,7 +73,7 @@ def median_norm(options: Options) -> float:
 
 class GradientTest(unittest.TestCase):
     def assert_same(self, actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-        """The project's criterion: 1e-4 of the whole norm, over all parameters and for each one."""
+        """Checks that the difference is at most 1e-4 of the whole norm, over all parameters and for each parameter."""
         self.assertEqual(actual.keys(), expected.keys())
         whole = norm(expected)
         difference = {name: actual[name] - expected[name] for name in expected}
@@ -82,7 +82,8 @@ class GradientTest(unittest.TestCase):
             self.assertLessEqual(delta.double().norm().item(), TOLERANCE * whole, name)
 
     def check_steps(self, options: Options, sizes: tuple[int, ...] = (BATCH, BATCH)) -> None:
-        """Trains a step for each batch size and compares it with the loop: sum, gradient and the weights' change."""
+        """Trains a step for each batch size, and compares its sum, gradient and change of the weights with the
+        loop's."""
         model, inputs, targets = setup(options)
         training = prepare(options, model, data_loader(options))
         plain = make_model(options, CPU)
@@ -118,7 +119,7 @@ class GradientTest(unittest.TestCase):
                 self.assertGreater(norm(reference.clipped), 0)
                 self.assertGreater(sum(n > 1.001 * bound for n in reference.norms), 0)
                 self.assertGreater(sum(n < 0.999 * bound for n in reference.norms), 0)
-                # What a method that clips nothing, or a batch as one, would give is far outside the tolerance.
+                # If a method clipped nothing, or the batch as a whole, the result would be far outside the tolerance.
                 for wrong in (1.0, min(1.0, bound * len(inputs) / norm(reference.plain))):
                     delta = {k: reference.plain[k] * wrong - v for k, v in reference.clipped.items()}
                     self.assertGreater(norm(delta), 50 * TOLERANCE * norm(reference.clipped))
@@ -139,7 +140,7 @@ class GradientTest(unittest.TestCase):
         for model in SIZES:
             bound = median_norm(options_for(model, "dpsgd"))
             for method, clipping in accepted(model):
-                # In several physical batches, where only the last makes a step, and in one.
+                # A batch is several physical batches, of which only the last makes a step, or one.
                 for physical in (1,) if method == "loop" else (2, BATCH):
                     with self.subTest(model=model, method=method, clipping=clipping, physical=physical):
                         more = {"max_grad_norm": bound, "clipping": clipping, "physical_batch_size": physical}
@@ -183,7 +184,8 @@ class GradientTest(unittest.TestCase):
                 training = prepare(options, model, data_loader(options))
                 train_step(training, options, inputs, targets, CPU)
                 noise = torch.cat([(p.grad * BATCH - p.summed_grad).flatten() for p in model.parameters()])
-                # Part of the privacy goes to the count of unclipped samples: theorem 1 of arXiv:1905.03871.
+                # Adaptive clipping spends a part of the privacy on the count of unclipped samples: theorem 1 of
+                # arXiv:1905.03871.
                 shared = (2 * options.unclipped_num_std) ** -2 if clipping == "adaptive" else 0.0
                 expected = (sigma**-2 - shared) ** -0.5 * bound
                 self.assertAlmostEqual(noise.std().item(), expected, delta=0.03 * expected)

@@ -1,4 +1,4 @@
-"""The loop as the agent and the allocator see it."""
+"""Tests the training loop's calls of the agent, and its memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL = ["--preset=tiny", "--seq-len=16", "--num-iter=2", "--warmup-iter=1", "--
 
 class AgentTest(unittest.TestCase):
     def run_recorded(self, *argv: str, planned: int = 4) -> list[object]:
-        """Runs an experiment under an agent that writes down its calls."""
+        """Runs an experiment with a fake agent, and returns the calls of the agent."""
         calls: list[object] = []
 
         def phase(name: str) -> AbstractContextManager[None]:
@@ -78,7 +78,7 @@ class AgentTest(unittest.TestCase):
         try:
             with mock.patch.dict(sys.modules, {"dpsight": agent}):
                 self.assertIs(importlib.reload(_agent).step, print)
-            # A folder of that name on the path is a package without the names.
+            # A folder named dpsight on the path is a package without the agent's functions.
             with mock.patch.dict(sys.modules, {"dpsight": types.ModuleType("dpsight")}):
                 self.assertEqual(importlib.reload(_agent).plan(warmup=2, timed=3), 5)
         finally:

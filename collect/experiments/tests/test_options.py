@@ -1,4 +1,4 @@
-"""The options, without torch: the table, aliases, presets, and what is refused."""
+"""Tests the options without torch: the table, aliases, presets and refusals."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class OptionsTest(unittest.TestCase):
 
 class CommandLineTest(unittest.TestCase):
     def refused(self, *argv: str) -> str:
-        """What main says on stderr, after checking that it is one sentence and its exit code 2."""
+        """Returns main's message on stderr, and checks that it is one line and that the exit code is 2."""
         stderr = io.StringIO()
         with redirect_stderr(stderr):
             self.assertEqual(cli.main(list(argv)), 2)
