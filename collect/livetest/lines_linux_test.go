@@ -128,17 +128,17 @@ func TestLinesBesideHostLoops(t *testing.T) {
 // ofPeak lists the least percentages of the peak that categories must have, by script. The scripts come from public
 // reports of memory problems, and the percentages follow from the report and the script.
 var ofPeak = map[string]map[schemas.Category]float64{
-	"case01.py":          {schemas.Activations: 95},                           // of the graph that is retained
-	"case04.py":          {schemas.AutocastCache: 31, schemas.Parameters: 63}, // a half of the weights, as a cast
-	"case08.py":          {schemas.Activations: 70, schemas.Script: 18},       // graphs of earlier iterations; the data
+	"case01.py":          {schemas.Activations: 95},                           // of the retained graph
+	"case04.py":          {schemas.AutocastCache: 31, schemas.Parameters: 63}, // casts of half the weights' size
+	"case08.py":          {schemas.Activations: 70, schemas.Script: 18},       // earlier iterations' graphs; the data
 	"case09.py":          {schemas.Script: 70},                                // whole results, kept by views
-	"case11.py":          {schemas.Activations: 45, schemas.Script: 45},       // a graph that saves its leaf's gradient
+	"case11.py":          {schemas.Activations: 45, schemas.Script: 45},       // graphs that save their leaf's gradient
 	"case16.py":          {schemas.Activations: 6, schemas.Workspace: 80},     // of graphs that no backward frees
-	"eval_inputs.py":     {schemas.Inputs: 79},                                // of an evaluation after an epoch
-	"eval_first.py":      {schemas.Workspace: 60, schemas.Inputs: 15},         // made by a product before training
-	"late_workspace.py":  {schemas.Workspace: 87},                             // made in the third step
+	"eval_inputs.py":     {schemas.Inputs: 79},                                // batches of an evaluation after an epoch
+	"eval_first.py":      {schemas.Workspace: 60, schemas.Inputs: 15},         // made by a matrix product before training
+	"late_workspace.py":  {schemas.Workspace: 87},                             // cuBLAS is first used in the third step
 	"init_step.py":       {schemas.Workspace: 60, schemas.OptimizerState: 15}, // after a step of zero gradients
-	"per_sample_func.py": {schemas.PerSampleGradients: 11},                    // by vmap of grad
+	"per_sample_func.py": {schemas.PerSampleGradients: 11},                    // made by vmap of grad
 	"jit_trace.py":       {schemas.Workspace: 95},                             // made while a model is traced
 	"feature_bank.py":    {schemas.Script: 55, schemas.Activations: 15},       // features without their graphs
 }

@@ -1,4 +1,4 @@
-"""Attaches to itself in the middle of a training, runs out of memory, and detaches. Says what it finds, as JSON."""
+"""Attaches dpsight in the middle of its training, runs out of memory, and detaches. Prints what it finds, as JSON."""
 
 import gc
 import json
@@ -12,7 +12,7 @@ import dpsight
 import torch
 
 STORE, CYCLES = sys.argv[1], int(sys.argv[2])
-AS_ON_A_GPU = sys.argv[3:] == ["measured"]  # with bare steps and times, which mean nothing here
+AS_ON_A_GPU = sys.argv[3:] == ["measured"]  # with bare steps and GPU times, which are fake here
 PATCHED = (
     sys,
     os,
@@ -40,7 +40,7 @@ def step() -> None:
 
 
 def state() -> dict:
-    """What attaching changes."""
+    """Returns everything that attaching may change."""
     return {
         "names": {f"{owner}.{key}": id(value) for owner in PATCHED for key, value in vars(owner).items()},
         "threads": [thread.name for thread in threading.enumerate()],
@@ -58,7 +58,7 @@ def state() -> dict:
 
 def _open_files() -> list:
     names = [f"/proc/self/fd/{n}" for n in os.listdir("/proc/self/fd")]
-    return [os.readlink(name) for name in names if os.path.lexists(name)]  # but for the folder that was listed
+    return [os.readlink(name) for name in names if os.path.lexists(name)]  # without the listing's own
 
 
 def _optimizer_hooks() -> tuple:
@@ -68,13 +68,13 @@ def _optimizer_hooks() -> tuple:
 
 for _ in range(3):
     step()
-torch.cuda.device_count(), state()  # what is imported to look, or remembered by torch, is there now
+torch.cuda.device_count(), state()  # first calls, since they import modules and fill torch's caches
 before = state()
 older = torch.zeros(5 << 20, dtype=torch.uint8, device="cuda")
 allocated = torch.cuda.memory_allocated()
 
 if AS_ON_A_GPU:
-    del os.environ["PHANTOM_PROFILE"]  # which torch has seen
+    del os.environ["PHANTOM_PROFILE"]  # torch has already read it
 flight = dpsight.attach(STORE, name="middle", events=50_000)
 kept = []
 for _ in range(4):
@@ -90,7 +90,7 @@ except torch.OutOfMemoryError:
 step()
 dpsight.detach()
 del older, kept
-time.sleep(0.5)  # the thread that looks at the clock ends at its next look
+time.sleep(0.5)  # the drain timer's thread ends when it next wakes
 after = state()
 
 

@@ -1,4 +1,5 @@
-"""A Ray actor that is attached to, and runs out of memory: Ray hands its error to the caller, and the actor goes on."""
+"""Attaches dpsight in a Ray actor that runs out of memory. Ray hands the error to the caller, and the actor
+continues."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""Executes a notebook in whose kernel dpsight.attach() records: attach_notebook.py TORCH_PYTHON STORE. Prints what its
-cells said. The kernel has torch, the process that executes it need not."""
+"""Executes a notebook that calls dpsight.attach(): attach_notebook.py TORCH_PYTHON STORE. Prints the cells' output.
+The kernel needs torch; this process does not."""
 
 import json
 import os

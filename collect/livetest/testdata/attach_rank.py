@@ -1,4 +1,4 @@
-"""A worker that torchrun starts: rank 1 runs out of memory, and torchrun hears of it as ever."""
+"""Trains as a worker of torchrun, with dpsight attached. Rank 1 runs out of memory, which torchrun reports as usual."""
 
 import os
 import sys

@@ -1,4 +1,5 @@
-"""Fills the recorder's journal again and again: attach_ring.py STORE train|infer. Says what it finds, as JSON."""
+"""Fills an attached process's journal several times: attach_ring.py STORE train|infer. Prints what it finds, as
+JSON."""
 
 import json
 import os
@@ -11,7 +12,7 @@ import dpsight
 import torch
 
 STORE, MODE = sys.argv[1:]
-LEAST = 3  # times that the journal is to be full
+LEAST = 3  # how often the journal must have been full
 net = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(30))).cuda()
 optimizer = torch.optim.AdamW(net.parameters())
 

@@ -1,5 +1,5 @@
-"""A threaded server that infers, and keeps its answers where a client asks it to. It has a handler of its own for want
-of memory, as frameworks have, and knows nothing of dpsight. Prints the answers of its client."""
+"""Runs a threaded server that infers, and keeps an answer if the client asks for that. It handles out-of-memory
+errors itself, as frameworks do, and does not use dpsight. Prints the HTTP statuses that the client got."""
 
 import json
 import threading

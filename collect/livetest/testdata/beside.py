@@ -1,6 +1,6 @@
-"""Trains a model while a thread born in each step trains another of its own: beside.py SECONDS. Nothing is shared, but
-a step ends between the other's forward and its backward, when its engine may be waiting for the interpreter's lock
-with the hooks of a parameter in its hands."""
+"""Trains a model, while a new thread in each step trains another model: beside.py SECONDS. The models share nothing.
+But each step ends between the other model's forward and backward, while torch's engine may wait for Python's
+interpreter lock to call the hooks of a parameter."""
 
 import sys
 import threading
@@ -14,7 +14,7 @@ sys.setswitchinterval(1e-6)
 
 
 class Many(nn.Module):
-    """Many small parameters."""
+    """A model with many small parameters."""
 
     def __init__(self):
         super().__init__()
@@ -26,7 +26,7 @@ class Many(nn.Module):
 
 ours, theirs = Many().cuda(), Many().cuda()
 optimizer = torch.optim.SGD(ours.parameters(), lr=0.1)
-dpsight.plan(warmup=2, timed=100_000)  # instrumented and bare steps take turns to the end
+dpsight.plan(warmup=2, timed=100_000)  # so that instrumented and bare steps alternate to the end
 x = torch.zeros(4, device="cuda")
 called = threading.Event()
 

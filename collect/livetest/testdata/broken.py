@@ -1,4 +1,5 @@
-"""Training under an agent that breaks in its third step: broken.py WHAT, which is what the agent's hook is called."""
+"""Trains, and breaks a hook of the agent in the third step: broken.py WHAT. WHAT is the hook's name in the agent's
+messages."""
 
 import gc
 import sys
@@ -12,7 +13,7 @@ if "dpsight" in sys.modules:
     from dpsight.recorder import core, drains
 
 
-DRAINS = {"a drain": 1, "draining": 1 << 30}  # how many of them fail
+DRAINS = {"a drain": 1, "draining": 1 << 30}  # how many drains fail
 
 
 def breaks(*args, **kwargs):

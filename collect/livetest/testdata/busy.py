@@ -1,5 +1,5 @@
-"""Memory is taken and given back by other threads while the main one trains: by one that runs Python, and by autograd's
-own, which has no use for the interpreter's lock."""
+"""Trains on the main thread while other threads allocate and free memory: one that runs Python, and one of autograd,
+which does so without Python's interpreter lock."""
 
 import threading
 

@@ -1,5 +1,5 @@
-"""Counts what dpsight calls in forward, backward and zero_grad of each step but the instrumented ones, and in all steps
-the parameters of which the engine has hooks: calls.py. The last parameter has a hook of the script's own."""
+"""Counts the calls of the agent's functions in forward, backward and zero_grad of each bare step, and in all steps
+the parameters that have hooks of the engine: calls.py. The last parameter has a hook of the script's own."""
 
 import ctypes
 import json
@@ -21,7 +21,7 @@ def profile(frame, event, _arg):
         calls[f"{code.co_filename.removeprefix(folder)}:{code.co_name}"] += 1
 
 
-torch.autograd.set_multithreading_enabled(False)  # only this thread is looked at
+torch.autograd.set_multithreading_enabled(False)  # since only this thread's calls are counted
 model = nn.Sequential(
     nn.Embedding(301, 64), *(nn.TransformerEncoderLayer(64, 4) for _ in range(3)), nn.Linear(64, 8)
 ).cuda()

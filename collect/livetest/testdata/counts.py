@@ -1,5 +1,5 @@
-"""Steps and passes that are easily counted wrong: counts.py gan|host|named. A GAN of five iterations; modules that run
-on the host; torch.compile that is named, and whose function is never called."""
+"""Makes steps and passes that are easily counted wrong: counts.py gan|host|named. gan trains a GAN for five
+iterations; host runs modules on the host; named calls torch.compile, and never the compiled function."""
 
 import sys
 

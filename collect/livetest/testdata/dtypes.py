@@ -1,4 +1,5 @@
-"""Trains a model of several dtypes, and prints in each step what lies where and of what it is: dtypes.py."""
+"""Trains a model of several dtypes: dtypes.py. Prints the address, the bytes and the dtype of each tensor in each
+step."""
 
 import json
 

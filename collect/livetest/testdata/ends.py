@@ -1,4 +1,4 @@
-"""Processes that end in other ways: ends.py exit|exec|exception|interrupt|status."""
+"""Trains, and ends the process in an unusual way: ends.py exit|exec|exception|interrupt|status."""
 
 import os
 import signal

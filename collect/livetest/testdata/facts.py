@@ -1,4 +1,4 @@
-"""What a case says of itself, for the test to compare: one line of JSON a process."""
+"""Prints the facts about a process that the test compares with the tables: one line of JSON a process."""
 
 import json
 import os
@@ -6,27 +6,27 @@ import sys
 
 import torch
 
-_before = 0  # highest peak before the counters were reset
+_before = 0  # the highest peak before torch's counters were last reset
 
 
 def peak():
-    """The highest that torch has counted, resets notwithstanding."""
+    """Returns the highest peak that torch has counted, also before resets."""
     return max(_before, torch.cuda.max_memory_allocated())
 
 
 def reset(function):
-    """Calls one of torch's resets; the peak so far is remembered."""
+    """Calls one of torch's functions that reset counters, and remembers the peak so far."""
     global _before
     _before = peak()
     function()
 
 
 def say(steps):
-    """Prints the facts; steps: updates that this process has made."""
+    """Prints the facts. steps is the number of updates that this process has made."""
     used = torch.cuda.is_initialized()
     line = {"pid": os.getpid(), "steps": steps, "peak": peak() if used else 0}
     sys.stdout.flush()
-    # In one piece: several ranks write to the same pipe.
+    # The line is written at once, since several ranks write to the same pipe.
     os.write(1, f"FACTS {json.dumps(line)}\n".encode())
 
 
@@ -43,12 +43,12 @@ class Net(torch.nn.Module):
 
 
 def batch(n=16, width=64):
-    """Inputs and targets, from the host as a data loader's are."""
+    """Returns inputs and targets, copied from the host as a data loader's are."""
     return torch.randn(n, width).cuda(), torch.randint(0, 7, (n,)).cuda()
 
 
 def train(model, optimizer, steps, net=None):
-    """A plain loop."""
+    """Trains in a plain loop."""
     net = net or model
     for _ in range(steps):
         x, y = batch()

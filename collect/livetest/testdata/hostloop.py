@@ -1,4 +1,4 @@
-"""Loops that work on the host, beside lines that ask for memory."""
+"""Runs loops on the host between lines that request device memory."""
 
 import torch
 

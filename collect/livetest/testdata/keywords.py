@@ -1,4 +1,4 @@
-"""Trains a model that is called by keyword, and prints in each step where its inputs lie: keywords.py."""
+"""Trains a model with keyword arguments: keywords.py. Prints the address of its inputs in each step."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""A training that asks for memory in many ways: lines.py [traced]. Some lines take what their comments say."""
+"""Trains, and requests memory in many ways: lines.py [traced]. Some lines request as many bytes as their comments
+say."""
 
 import sys
 import threading

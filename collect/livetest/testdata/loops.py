@@ -1,4 +1,4 @@
-"""Training loops of several shapes: loops.py plain|accumulate|gan|closure|lbfgs|keep|manual|evaluate|scaler."""
+"""Trains in loops of several forms: loops.py plain|accumulate|gan|closure|lbfgs|keep|manual|evaluate|scaler."""
 
 import sys
 

@@ -1,5 +1,5 @@
-"""Allocates and frees so many times, without a module or a step. Says how much memory the process took for that, in
-MiB, beyond what it took at the start."""
+"""Makes as many allocator events as its argument says, without a module or a step. Prints the growth of the process's
+host memory since the start, in MiB."""
 
 import resource
 import sys
@@ -8,6 +8,6 @@ import torch
 
 torch.empty(1, device="cuda")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for _ in range(int(sys.argv[1]) // 3):  # an allocation, and a free that is asked for and done
+for _ in range(int(sys.argv[1]) // 3):  # each makes three events: alloc, free_requested, free_completed
     torch.empty(1000, device="cuda")
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)

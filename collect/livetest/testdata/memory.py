@@ -1,4 +1,4 @@
-"""Scripts that use the allocator in their own ways.
+"""Trains, and uses torch's allocator in an unusual way.
 
 memory.py reset|history|streams|empty|expandable|pool|graph|caught|fatal
 """
@@ -86,7 +86,7 @@ elif mode == "graph":
         optimizer.step()
     for _ in range(3):
         graph.replay()
-    steps = 4  # replays run no Python
+    steps = 4  # a graph's replays run no Python, so they are no steps
 elif mode == "caught":
     train(model, optimizer, 3)
     try:

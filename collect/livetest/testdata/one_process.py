@@ -1,7 +1,7 @@
 """Runs methods one after another in one process, as profiling scripts do: one_process.py collect|drop METHOD...
 
-Between two of them the model and the optimizer are dropped, the cache is emptied and the peak is reset; with collect,
-reference cycles are collected too. Prints, as JSON, what each method found allocated and its own peak.
+Between two methods it drops the model and the optimizer, empties the cache and resets the peak. With collect, it also
+collects reference cycles. Prints, as JSON, the allocated bytes when each method began, and its peak.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A student learns from two teachers of its own class: pair.py."""
+"""Trains a student model with two teacher models of the same class: pair.py."""
 
 import torch
 from torch import nn

@@ -1,6 +1,6 @@
-"""A training loop in which tensors of known sizes are kept alive in the ways that people keep them: planted.py.
+"""Trains, and keeps tensors of known sizes alive in the ways in which scripts do so: planted.py.
 
-Each step prints one line of JSON: of each tensor that is kept its keeper, address and bytes.
+Prints one line of JSON in each step, with the keeper, the address and the bytes of each kept tensor.
 """
 
 import copy
@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 STEPS, BATCH, WIDTH, CLASSES = 8, 2048, 96, 50
-ELEMENTS = iter(range(500_009, 10_000_000, 100_003))  # of 4 bytes: each tensor has a size of its own
+ELEMENTS = iter(range(500_009, 10_000_000, 100_003))  # numbers of elements of 4 bytes, different for each tensor
 strays, losses, averages = [], [], {}
 features = {}
 found = {}
@@ -36,8 +36,8 @@ class Block(nn.Module):
 
 
 class Caching(Block):
-    """Keeps tensors of its own beside its parameters and buffers: a table, a list in a dictionary, one made anew in
-    each forward, one that its graph saves too. It has a buffer and a parameter that come late."""
+    """Keeps tensors besides its parameters and buffers: a table, a list in a dictionary, one made again in each
+    forward, and one that its graph saves too. It gets another buffer and another parameter during training."""
 
     def __init__(self):
         super().__init__()
@@ -69,7 +69,7 @@ class Masking(Block):
 
 
 class Weighted(nn.Module):
-    """A loss with class weights that are no buffer."""
+    """A loss with class weights that are a plain attribute, not a buffer."""
 
     def __init__(self):
         super().__init__()
@@ -80,13 +80,13 @@ class Weighted(nn.Module):
 
 
 class Shadowing(torch.optim.AdamW):
-    """Keeps state that is of no parameter, and refers to a module."""
+    """An optimizer that keeps state of no parameter, and refers to a module."""
 
     def step(self, closure=None):
         if not hasattr(self, "shadow"):
             self.shadow = plant()
             self.state["all"]["shared"] = plant()
-            self.watched = [model[0]]  # whose tensors are its own all the same
+            self.watched = [model[0]]  # the module's tensors stay the module's
         return super().step(closure)
 
 
@@ -96,7 +96,7 @@ def capture(module, _args, out):
 
 
 def weighted():
-    """A loss whose weights live in its closure."""
+    """Returns a loss function whose class weights are in its closure."""
     weights = plant()
 
     def loss(logits, targets):

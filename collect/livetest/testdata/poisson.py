@@ -1,9 +1,9 @@
-"""Training scripts as newcomers write them, whose batches vary in size: poisson.py MODE SEED [tagged].
+"""Trains with batches of varying size, as in newcomers' scripts: poisson.py MODE SEED [tagged].
 
-The modes are Opacus' ways to per-sample gradients (hooks, functorch, ew, ghost), each with "-physical" for
-BatchMemoryManager and "-conv" for a convolutional net; "plain": sequences of varying length, no privacy; and
-"prefetch": batches that are made in the step before theirs, in so many steps that most are bare. With "tagged" every
-step is instrumented: what its tags say is what the steps without tags are held against.
+The modes are Opacus's grad_sample_modes (hooks, functorch, ew, ghost), also with "-physical" for BatchMemoryManager
+and "-conv" for a convolutional net; "plain": sequences of varying length, without privacy; and "prefetch": batches
+that are made one step early, in so many steps that most are bare. With "tagged" every step is instrumented. The test
+compares bare steps with the same steps of such a run.
 """
 
 import sys

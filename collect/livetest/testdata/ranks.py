@@ -1,4 +1,4 @@
-"""Several processes: ranks.py ddp (under torchrun) | spawn | loader | fork | early | start."""
+"""Trains with several processes: ranks.py ddp (under torchrun) | spawn | loader | fork | early | start."""
 
 import os
 import sys
@@ -23,8 +23,8 @@ def main():
         parallel = torch.nn.parallel.DistributedDataParallel(model)
         optimizer = torch.optim.AdamW(model.parameters())
         train(model, optimizer, 1, parallel)
-        # The second forward makes DDP's buckets anew, beside the first ones if NCCL's watchdog, which looks ten times
-        # a second, still holds them: a bucket more at the peak, by chance.
+        # DDP makes new buckets in the second forward. If NCCL's watchdog, which runs ten times a second, still held
+        # the first buckets then, the peak would have one bucket more, by chance.
         time.sleep(1)
         train(model, optimizer, 3, parallel)
         torch.distributed.destroy_process_group()
@@ -46,7 +46,7 @@ def main():
         if child == 0:
             os._exit(0)
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    else:  # before CUDA is in use; the agent has seen a model by then
+    else:  # forks before CUDA is in use, after the agent has seen a model
         Net()(torch.randn(2, 64))
         if mode == "start":
             started = torch.multiprocessing.start_processes(rank, nprocs=2, join=False, start_method="fork")

@@ -1,7 +1,7 @@
-"""Ten steps, and an optimizer's state that is made before some of them: resumed.py
-plain|fsdp|named|zeros|both|by_hand|evolution. Five steps, and five more of a fresh model that a checkpoint is loaded
-into; state that the script makes with zero gradients before it trains, of one optimizer or of two; gradients that the
-script sets by hand in each step, and weights that it changes by what it has tried."""
+"""Trains ten steps, and makes an optimizer's state before some of them: resumed.py
+plain|fsdp|named|zeros|both|by_hand|evolution. The first three load a checkpoint into a new model after five steps.
+zeros and both make the state of one or two optimizers with zero gradients before training. by_hand and evolution set
+all gradients without a backward."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ kind = sys.argv[1]
 
 
 def make():
-    """A model on the device, and its optimizer."""
+    """Returns a model on the device and its optimizer."""
     net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).to("cuda")
     if kind == "fsdp":
         from torch.distributed.fsdp import fully_shard
@@ -30,7 +30,7 @@ def make():
 
 
 def train(net, optimizers, steps):
-    """Trains, all optimizers in each step."""
+    """Trains a model; each step updates with all optimizers."""
     for _ in range(steps):
         net(torch.randn(8, 64).to("cuda")).sum().backward()
         for optimizer in optimizers:

@@ -1,5 +1,5 @@
 """Trains with fixed seeds and deterministic algorithms, and prints a digest of the losses and of the parameters:
-samebits.py [cpu|cuda] [plain|leak]. leak keeps the graph of each step."""
+samebits.py [cpu|cuda] [plain|leak]. With leak, it keeps the graph of each step."""
 
 import hashlib
 import os

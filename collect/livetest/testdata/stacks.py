@@ -1,4 +1,4 @@
-"""Trains a few steps, and keeps one tensor of a known size: stacks.py STEPS BYTES."""
+"""Trains STEPS steps and keeps one tensor of BYTES bytes: stacks.py STEPS BYTES."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""Tensors of known sizes that a script keeps by names of its own, beside objects that notice when they are looked at:
+"""Trains, and keeps tensors of known sizes by names of its own, next to objects that notice if their code is run:
 strays.py.
 
-Prints one line of JSON: of each tensor its name, address and bytes; and what of the script's was run behind its back.
+Prints one line of JSON: the name, address and bytes of each tensor, and the code of the script that the agent ran.
 """
 
 import collections
@@ -13,7 +13,7 @@ import time
 import torch
 from torch import nn
 
-ELEMENTS = iter(range(500_009, 10_000_000, 100_003))  # of 4 bytes: each tensor has a size of its own
+ELEMENTS = iter(range(500_009, 10_000_000, 100_003))  # numbers of elements of 4 bytes, different for each tensor
 planted, ran = {}, []
 armed = False
 
@@ -55,7 +55,7 @@ class Wary(metaclass=Meta):
 
 
 class Closed:
-    """Has a property in place of its dictionary."""
+    """A class whose __dict__ is a property."""
 
     def __init__(self):
         self.inner = 1
@@ -135,13 +135,13 @@ def late(tensor):
 
 
 def removed(tensor):
-    """Nobody keeps what only a hook kept that is gone."""
+    """Registers a hook that holds a tensor, and removes it again."""
     held = torch.ones(700_001, device="cuda")
     tensor.register_hook(lambda gradient: gradient + 0 * held[0]).remove()
 
 
 class Scaling:
-    """A hook that is an object, of a leaf."""
+    """A hook of a leaf tensor that is a callable object."""
 
     def __init__(self, name):
         self.held = plant(name)
@@ -172,7 +172,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 many = [str(i) for i in range(900)]
 armed = True
 for step in range(7):
-    if step == 4:  # a bare one
+    if step == 4:  # a bare step
         late(model[1].weight)
     optimizer.zero_grad()
     loss(double(model(defaulting(torch.ones(4, 64).cuda())))).backward()

@@ -1,7 +1,7 @@
 """Trains a built-in experiment under torch's own MemTracker: tracked.py FOLDER FLAG….
 
-FOLDER holds dpsight_experiments, and the flags are an experiment's. At the entry to each backward it prints one line of
-JSON: each storage that MemTracker knows to be alive, its kind, its bytes, and what made it.
+FOLDER contains dpsight_experiments, and the flags are an experiment's options. When a backward begins, it prints one
+line of JSON with each storage that MemTracker finds alive: its kind, its bytes, and the operator that made it.
 """
 
 import json
@@ -22,7 +22,7 @@ from dpsight_experiments.options import parse  # noqa: E402
 
 
 class Tracker(MemTracker):
-    """Remembers which operator in which module made each storage: MemTracker itself only knows how large it is."""
+    """Remembers which operator in which module made each storage. MemTracker itself knows only the size."""
 
     def __init__(self):
         super().__init__()
@@ -38,7 +38,7 @@ class Tracker(MemTracker):
         return result
 
     def report(self):
-        """Prints what is alive on the device: MemTracker's kind of each storage, its bytes, and where it comes from."""
+        """Prints MemTracker's kind, the bytes and the origin of each storage that is alive on the device."""
         alive = [
             [info.reftype.value, info.mem_consumed, self.origin.get(storage.data_ptr(), "made outside")]
             for storage, (info, _) in self._WINFO.items()
@@ -60,14 +60,14 @@ def main():
     training = prepare(options, make_model(options, device), loader)
     tracker = Tracker()
     tracker.track_external(training.model)
-    run = torch.autograd._engine_run_backward  # where the root's gradient is there, as when dpsight sees backward begin
+    run = torch.autograd._engine_run_backward  # the root's gradient exists then, as when dpsight marks backward's begin
 
     def reported(*args, **kwargs):
         tracker.report()
         return run(*args, **kwargs)
 
     torch.autograd._engine_run_backward = reported
-    _agent.step = lambda **_: tracker.reset_mod_stats()  # else the second step's forward is refused
+    _agent.step = lambda **_: tracker.reset_mod_stats()  # otherwise MemTracker refuses the second step's forward
     with tracker:
         train(training, options, device)
 

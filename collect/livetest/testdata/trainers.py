@@ -1,4 +1,5 @@
-"""Three threads train a model each: the engine replaces one's gradients while another ends its step."""
+"""Trains a model on each of three threads, so that torch's engine replaces one model's gradients while another's step
+ends."""
 
 import threading
 

@@ -1,5 +1,5 @@
-"""Trains nothing, so that no step ends, and is killed after so many seconds. Before, it says when it last allocated,
-and when it is."""
+"""Allocates without training, so that no step ends, and kills itself after some seconds: unstepped.py KIND SECONDS.
+Before that, it prints the times of its last allocation and of the kill."""
 
 import os
 import signal

@@ -1,7 +1,8 @@
-"""Trains until it is killed, or for so many steps: victim.py STEPS [worker] [children]. It says where it is.
+"""Trains until it is killed, or for STEPS steps: victim.py STEPS [worker] [children]. Prints each stage that it
+reaches.
 
-worker: a data loader's worker; children: a subprocess, and a grandchild in a session of its own, which outlives its
-parent.
+worker adds a data loader's worker. children adds a subprocess, and a grandchild in a session of its own that outlives
+its parent.
 """
 
 import subprocess

@@ -1,8 +1,8 @@
-"""Prints what a walk of the models and the optimizers finds after each backward and at each step's end: walk.py CASE.
+"""Trains, and walks over the models and the optimizers after each backward and at each step's end: walk.py CASE.
 
 Cases: vanilla, momentum, accumulate, keep, gan (an MLP); dpsgd, ghost, transformer-dpsgd, transformer-ghost (through
 Opacus).
-One line of JSON each: the address and bytes of every storage on the device, by what it is.
+Prints one line of JSON for each walk: the address and bytes of every storage on the device, by category.
 """
 
 import json
@@ -65,7 +65,7 @@ class Transformer(nn.Module):
 
 
 def places_of(tensors):
-    """Address and bytes of each storage on the device, once."""
+    """Returns the address and the bytes of each storage on the device, once."""
     found = {}
     for t in tensors:
         if isinstance(t, torch.Tensor) and t.is_cuda:
@@ -74,7 +74,7 @@ def places_of(tensors):
 
 
 def walk(edge, step, models, optimizers):
-    """Prints the walk; edge: where the script is."""
+    """Walks and prints what it finds. edge names the place in the script."""
     parameters = [p for m in models for p in m.parameters()]
     line = {
         "edge": edge,
@@ -120,7 +120,7 @@ def gan():
 
 
 class TokenLoss(nn.CrossEntropyLoss):
-    """The mean loss of each sequence."""
+    """A loss that averages over each sequence."""
 
     def forward(self, logits, targets):
         loss = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none").mean(1)
@@ -164,7 +164,7 @@ def tokens():
 
 
 class PrivateMLP(nn.Module):
-    """Opacus refuses a module that has buffers of its own."""
+    """An MLP without buffers, since Opacus refuses modules that have their own."""
 
     def __init__(self):
         super().__init__()

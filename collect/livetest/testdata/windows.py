@@ -1,5 +1,5 @@
-"""Trains past the first window of recorded steps, with larger batches and more kept as it goes, and says what lies
-where at the end of a step: windows.py STEPS."""
+"""Trains past the first window of recorded steps, with growing batches and ever more kept tensors: windows.py STEPS.
+Prints the bytes by category at the end of each step."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ def total(tensors):
 
 
 for step in range(steps):
-    if step == 20:  # while nothing is recorded: a layer more, and its state with it
+    if step == 20:  # adds a layer while nothing is recorded
         model.append(nn.Linear(10, 300).to("cuda"))
         optimizer.add_param_group({"params": list(model[-1].parameters())})
     n = 8 + step // 7

@@ -48,15 +48,15 @@ def raises(kind, given, size):
 
 
 def errors(size):
-    """What goes wrong without peers does so here."""
+    """Checks that errors that need no other rank are raised."""
     torch.cuda.set_per_process_memory_fraction(1e-3)
     assert raises(torch.OutOfMemoryError, bytes(192 << 20), size)
     assert raises(EOFError, Unsendable(), size)
 
 
 def objects(rank, size):
-    """Everything by which ranks meet: none may wait."""
-    played = "PHANTOM_JOINED" in os.environ  # and not by torchrun
+    """Calls everything by which ranks exchange objects. No call may wait for ever."""
+    played = "PHANTOM_JOINED" in os.environ  # false under torchrun
     all_ranks = [rank] * size if played else list(range(size))
     gathered = [None] * size
     dist.all_gather_object(gathered, {"rank": rank})
@@ -70,7 +70,7 @@ def objects(rank, size):
     mine = [None]
     dist.scatter_object_list(mine, list(range(size)) if rank == 0 else None, src=0)
     if size > 1:
-        # All send first. Over NCCL that is no wait; what is larger than torch's store takes at once goes too.
+        # All ranks send first, which does not wait over NCCL. The letter is larger than torch's store takes at once.
         before, behind = (rank - 1) % size, (rank + 1) % size
         letter = [None, b""]
         dist.send_object_list([{"from": rank}, bytes(9 << 20)], dst=behind)
@@ -94,11 +94,11 @@ def objects(rank, size):
         among = [None] * dist.get_world_size(half)
         dist.all_gather_object(among, rank, group=half)
     everyone = dist.new_group(list(range(size)))
-    dist.all_gather_object(gathered, rank, group=everyone)  # of half, some ranks have a group more than others
+    dist.all_gather_object(gathered, rank, group=everyone)  # some ranks are not in half, so they have a group less
     alone, sent = dist.new_group([rank], use_local_synchronization=True), [None]
     dist.gather_object(bytes(1 << 20), sent, dst=rank, group=alone)
     assert sent == [bytes(1 << 20)]
-    if rank:  # where an object is to arrive there may be anything
+    if rank:  # a receiver's object need not be picklable
         dist.broadcast_object_list([threading.Lock()], src=0)
     else:
         dist.broadcast_object_list([{"seed": 8}], src=0)
@@ -110,11 +110,11 @@ def objects(rank, size):
 
 
 def sized(rank, size):
-    """What objects take of the device on their way: the tensors of torch's own functions, and NCCL's flat copy."""
+    """Checks the device memory that sending objects takes: tensors of torch's functions, and NCCL's flat copy."""
     played, large, mine = "PHANTOM_JOINED" in os.environ, bytes(8 << 20), [None]
     one, all_of = len(pickle.dumps(large)), len(pickle.dumps(large)) * size
-    dist.all_gather_object([None] * size, 0)  # the first of a group makes its communicator
-    flat = not hasattr(dist, "all_gather_single")  # NCCL then has a copy of them in one piece
+    dist.all_gather_object([None] * size, 0)  # a group's first call makes its communicator
+    flat = not hasattr(dist, "all_gather_single")  # otherwise NCCL makes a flat copy
     every = one + all_of * (2 if flat else 1)
     cases = {
         "all_gather": (lambda: dist.all_gather_object([None] * size, large), every),
@@ -136,7 +136,7 @@ def sized(rank, size):
             one,
         ),
     }
-    if not played:  # they agree on the largest
+    if not played:  # real ranks agree on the largest object's size
         cases["unequal"] = (lambda: dist.all_gather_object([None] * size, large if rank else 0), every)
         cases["told"] = (lambda: dist.broadcast_object_list([None if rank else large]), one)
     for name, (function, wanted) in cases.items():
@@ -170,8 +170,8 @@ def main():
     assert (dist.get_rank(), dist.get_world_size()) == (rank, size)
     net = model().cuda()
     if kind in ("ddp", "gloo", "objects"):
-        # One of gloo's threads lets go of the first broadcast's buffer when it comes to it, before or after the buckets
-        # are made: a block is then reused whole or not, by chance.
+        # A thread of gloo frees the first broadcast's buffer before or after DDP makes its buckets, by chance. So a
+        # block might be reused or not.
         net = torch.nn.parallel.DistributedDataParallel(net, device_ids=[local], init_sync=kind != "gloo")
     elif kind == "fsdp":
         from torch.distributed.fsdp import fully_shard
@@ -204,7 +204,7 @@ def main():
         )
         if two_pass:
             criterion = found[0]
-            net.use_ghost_clipping = kind == "ghost"  # without it the same hooks are fast gradient clipping
+            net.use_ghost_clipping = kind == "ghost"  # if false, the same hooks do fast gradient clipping
     if kind == "objects":
         objects(rank, size)
     if kind == "sized":
@@ -212,20 +212,20 @@ def main():
     if kind == "errors":
         errors(size)
     train(net, optimizer, 1, criterion)
-    # DDP's second forward makes its buckets anew, beside the first ones if NCCL's watchdog, which looks ten times a
-    # second, still holds them: a bucket more at the peak, by chance.
+    # DDP makes new buckets in the second forward. If NCCL's watchdog, which runs ten times a second, still held the
+    # first buckets then, the peak would have one bucket more, by chance.
     time.sleep(1)
     train(net, optimizer, 3, criterion)
     dist.destroy_process_group()
-    if kind == "objects":  # once more: groups are then given the same names
+    if kind == "objects":  # a second process group, whose groups get the same names
         dist.init_process_group("nccl")
         gathered = [None] * size
         dist.all_gather_object(gathered, rank)
-        dist.all_gather_object(gathered, rank, group=dist.new_group(list(range(size))))  # called as half was
+        dist.all_gather_object(gathered, rank, group=dist.new_group(list(range(size))))  # this group gets half's name
         alone = dist.new_group([rank], use_local_synchronization=True)
         if rank == 0:
             dist.all_gather_object([None], rank, group=alone)
-        # Named by how many groups a rank has.
+        # torch names this group by how many groups a rank has.
         dist.all_gather_object(gathered, rank, group=dist.new_group(list(range(size)), use_local_synchronization=True))
         assert gathered == ([rank] * size if "PHANTOM_JOINED" in os.environ else list(range(size))), gathered
         dist.destroy_process_group()

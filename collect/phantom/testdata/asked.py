@@ -1,4 +1,5 @@
-"""What workspaces gradients of weights take that several threads ask for at once, each on a device of its own."""
+"""Computes gradients of weights on several threads at once, each on its own device, and prints the workspaces'
+peaks."""
 
 import json
 import sys

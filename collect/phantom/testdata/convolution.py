@@ -1,4 +1,4 @@
-"""What workspaces convolutions take: the cases are in the file that the first argument names."""
+"""Prints the workspaces of the convolutions in a file, which the first argument names."""
 
 import json
 import sys

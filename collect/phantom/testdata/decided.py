@@ -1,4 +1,5 @@
-"""Reads of what nobody computed that are answered the other way, and what a failure is suspected to come of."""
+"""Reads unknown values that the phantom GPU answers in the other way, and prints the reads that it suspects of a
+failure."""
 
 import json
 import os

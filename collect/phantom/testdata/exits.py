@@ -1,7 +1,6 @@
-"""Ends right after a backward pass, and never lets go of the interpreter's lock in between.
+"""Ends right after a backward pass, and never releases Python's interpreter lock in between.
 
-The autograd engine's thread, which needs the lock to drop the graph's hooks, gets it when the interpreter is going
-away.
+The autograd engine's thread needs the lock to drop the graph's hooks, and gets it only while Python shuts down.
 """
 
 import json

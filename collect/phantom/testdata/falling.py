@@ -1,4 +1,4 @@
-"""Loops that go by a loss which nobody computed go on as on a device whose loss falls."""
+"""Runs loops that depend on an unknown loss. They must continue as on a device on which the loss falls."""
 
 import json
 import sys
@@ -56,7 +56,7 @@ sequence = []
 
 
 def reads(dtype):
-    """Values as they are read one after the other: positive, below one, and each less than the last."""
+    """Checks values that are read one after another: positive, below one, and each less than the one before."""
     got = [torch.rand((), device="cuda", dtype=dtype).item() for _ in range(50)]
     sequence.extend(got)
     falls = all(0 < b < a < 1 for a, b in zip(got, got[1:], strict=False))
@@ -64,7 +64,7 @@ def reads(dtype):
 
 
 def after(n):
-    """What is read after many reads is no zero."""
+    """Checks that values are still positive after many reads."""
     scalars = torch.rand(n, device="cuda").unbind()
     for scalar in scalars:
         scalar.item()
@@ -72,7 +72,7 @@ def after(n):
 
 
 def same():
-    """What nothing changes stays, however it is read, and what is changed does not."""
+    """Checks that an unchanged scalar reads the same in every way, and a changed one differs."""
     loss = step()
     first = loss.item()
     stays = [
@@ -90,7 +90,7 @@ def same():
 
 
 def counted():
-    """Whatever is decided by a comparison of what nobody computed: to read it is a read of the unknown."""
+    """Checks that reading a result that depends on a comparison of unknown values counts as an unknown read."""
     three, five = torch.tensor(3).cuda(), torch.tensor(5).cuda()
     out = []
     for decided in (
@@ -133,7 +133,7 @@ lines = {
         bool((step() < 1).any() and (step() < 1).all()),
         torch.normal(torch.randn(3, device="cuda"), torch.rand(3, device="cuda")).shape == (3,),
     ],
-    # What is no floating-point scalar reads as zero.
+    # Unknown values other than real floating-point scalars read as zero.
     "zeros": [
         torch.randint(9, (), device="cuda").item(),
         torch.rand(2, device="cuda").tolist(),

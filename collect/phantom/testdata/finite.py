@@ -1,4 +1,4 @@
-"""Training loops that ask whether values are finite go on as on a device whose losses are."""
+"""Trains with checks whether unknown values are finite. Training must continue as if they were."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import phantom_values  # noqa: E402
 
 values = phantom_values.install(torch)
 
-# Each question once, however many operators it takes, at its line.
+# Each check counts once, at its line, however many operators it uses.
 x = torch.randn(3000, device="cuda")
 assert not torch.isnan(x).any()  # asked: 1
 for _ in range(3):
@@ -57,16 +57,16 @@ infinities = [masked == float("-inf"), masked != float("-inf"), masked > float("
 reads_before = len(values.reads())
 json.dump(
     {
-        # Gradients of 360 kB, and of 3.6 kB.
+        # The largest gradient has 360 kB, and 3.6 kB below.
         "large": [train(300), train(300, fused=True), train(300, foreach=False)],
         "small": [train(30), train(30, fused=True), train(30, foreach=False)],
         "sites": len(values.reads()) - reads_before,
         "asked": asked_as_listed and len(asked) == 3,
         "guesses": values.guesses(),
         "assumed": sorted(values.assumptions()),
-        # What was masked is nobody's guess.
+        # Comparisons of masked values with infinities stay unknown, except the last.
         "masked": [values.is_known(mask) for mask in infinities],
-        # Of infinities that are known nothing is assumed.
+        # Checks of known infinities get the right answer.
         "known": [
             torch.tensor([1.0, float("inf")], device="cuda").isfinite().all().item(),
             torch.tensor(float("nan"), device="cuda").isnan().item(),

@@ -1,4 +1,4 @@
-"""What operators make of known tensors on the phantom GPU is what they make of them on the host."""
+"""Runs operators on known tensors. Their results on the phantom GPU must equal those on the host."""
 
 import json
 import math
@@ -18,7 +18,7 @@ def changed(arange, ones, **_):
     x[1] = 7
     x[2:].fill_(9)
     x.sub_(1).div_(2).clamp_(max=3.5)
-    x.add_(x)  # aliases
+    x.add_(x)  # both operands are the same tensor
     x[1:].mul_(x[:-1].clone())
     torch._foreach_add_([x, ones(2)], 1.0)
     return x
@@ -33,7 +33,7 @@ def beside_autograd(ones, **_):
 
 def through_aliases(ones, **_):
     x = torch.nn.Parameter(ones(3))
-    # Each alias has a count of changes of its own, which may lie where that of one before lay.
+    # Each alias has its own counter of changes, which may get the address of an earlier alias's counter.
     for _ in range(100):
         x.data.add_(1)
     return [x.data[i % 3].item() for i in range(100)], x
@@ -128,7 +128,7 @@ cases = {
     "beside autograd": beside_autograd,
     "through aliases": through_aliases,
     "inference": in_inference,
-    # More than the phantom copies by itself.
+    # Larger than tensors that the phantom GPU copies by itself.
     "long": lambda on, **_: (torch.arange(100_000, **on), torch.arange(100_000, **on).sum()),
 }
 

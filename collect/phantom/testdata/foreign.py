@@ -1,4 +1,4 @@
-"""torch's kernels, its libraries' and an extension's."""
+"""Launches kernels of torch, of its libraries, of an extension and of Triton."""
 
 import ctypes
 import json
@@ -17,7 +17,8 @@ pointers = ctypes.c_void_p * 3
 
 
 def launched(folder, function, name="some_extension.so"):
-    """Which of four tensors are known after a launch with the first, with the second's middle and with a number."""
+    """Launches a kernel with the first tensor, the middle of the second and a number. Returns which of four tensors
+    stay known."""
     tensors = [torch.arange(8.0, device="cuda") for _ in range(3)] + [torch.arange(8).cuda()]
     values_of = [ctypes.c_void_p(tensors[0].data_ptr()), ctypes.c_void_p(tensors[1][3:].data_ptr()), ctypes.c_int(7)]
     run = getattr(ctypes.CDLL(f"{sys.argv[1]}/{folder}/{name}"), function)
@@ -31,6 +32,6 @@ known = {
     "cuLaunchKernelEx": launched("torchinductor_me", "run_driver_ex"),
     "packed": launched("torchinductor_me", "run_packed"),
 }
-# A library as torch's own writes what the dispatcher shows.
+# A library with a name like torch's own changes only what torch's dispatcher shows.
 known["expected"] = launched("expected", "run_driver", "libtorch_some.so")
 json.dump({"before": before, "after": values.notes(), "known": known}, sys.stdout)

@@ -1,4 +1,4 @@
-"""What CUDA says in children that were forked before and after it was used."""
+"""Prints CUDA's status codes in children that were forked before and after the parent used CUDA."""
 
 import ctypes
 import json

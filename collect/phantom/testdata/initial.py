@@ -1,4 +1,4 @@
-"""Large tensors drawn on the host, each read in another way: what is read must be what torch draws by itself."""
+"""Draws large tensors on the host and reads each in another way. The values must be those that torch draws."""
 
 import copy
 import ctypes
@@ -22,7 +22,7 @@ import phantom_init
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-faulthandler.enable()  # wants SIGSEGV for itself
+faulthandler.enable()  # installs a handler of SIGSEGV
 init = phantom_init.install(torch)
 found = {}
 N = 1 << 20
@@ -42,7 +42,7 @@ class Passing(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-# The generator, after each kind of tensor, and the values themselves.
+# The generator's state after each kind of tensor, and the drawn values.
 for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
     for count in (N, N + 3):
         torch.manual_seed(1)
@@ -61,7 +61,7 @@ own = torch.Generator().manual_seed(3)
 drawn = torch.randn(N, generator=own)
 found["generator"] = [torch.rand(1, generator=own).item(), digest(drawn.numpy())]
 
-# Casts on the way to the device.
+# Values after casts on the host, as before a copy to the device.
 for dtype in (torch.bfloat16, torch.float64):
     torch.manual_seed(4)
     module = torch.nn.Linear(1024, 1024)
@@ -71,7 +71,7 @@ found["cast of what has no size"] = type(torch.nn.LazyLinear(10).to("cuda").half
 
 
 class Wrapper(torch.Tensor):
-    """Around another, with no memory of its own."""
+    """A tensor that wraps another one and has no memory of its own."""
 
     @staticmethod
     def __new__(cls, inner):
@@ -91,7 +91,7 @@ holder = torch.nn.Module()
 holder.register_buffer("w", Wrapper(torch.empty(1024, 1024).normal_()))
 found["cast of a wrapper"] = digest(holder.to(torch.bfloat16).w.inner.view(torch.uint8).numpy())
 
-# Ways to read.
+# Each line reads a tensor in another way.
 libc = ctypes.CDLL(None)
 
 
@@ -147,7 +147,7 @@ with tempfile.TemporaryDirectory() as folder:
             found[f"write{name}"] = kept()
             found[f"read{name}"] = read_back(read)
 
-# Small pieces: a local socket takes them without a reader.
+# Small pieces, which a local socket accepts before anyone reads.
 ours, theirs = socket.socketpair()
 
 
@@ -204,7 +204,7 @@ twice = tensor(34)
 twice.uniform_()
 found["drawn twice"] = digest(twice.numpy())
 for name, whole in (("written", torch.ones(N)), ("deferred", tensor(37))):
-    part = torch.from_numpy(whole.numpy()[: (1 << 18) + 16])  # begins where the other does
+    part = torch.from_numpy(whole.numpy()[: (1 << 18) + 16])  # begins at the same address as whole
     part.uniform_()
     found[f"a part of what is {name}"] = [digest(part.numpy()), digest(whole.numpy())]
 torch.set_num_threads(1)
@@ -245,7 +245,7 @@ child.join()
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(tensor(36)), batch_size=512, num_workers=2)
 found["loader"] = digest(torch.cat([x for (x,) in loader]).numpy())
 
-# Nobody reads these.
+# The script never reads these tensors.
 before = init.counts() if init else (0, 0)
 torch.manual_seed(40)
 large = [torch.nn.Linear(4096, 4096) for _ in range(8)]

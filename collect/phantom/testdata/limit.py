@@ -1,4 +1,5 @@
-"""Out of memory is real: at the limit, not before it, and over once memory is given back."""
+"""Allocates until memory runs out, and prints how much it held. After it frees the memory, it allocates as much
+again."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Operators whose libraries or values a device alone has, forward and backward: those that fail, with how."""
+"""Runs operators whose libraries or values exist only on a device, forward and backward. Prints those that fail."""
 
 import json
 import sys

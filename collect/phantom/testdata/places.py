@@ -1,7 +1,7 @@
-"""Where segments land, in MiB from the first, by device.
+"""Requests segments, and prints their places on each device, in MiB from the first segment.
 
-What is wanted: a number is a request; "map N" takes N MiB of the host's and "unmap" gives the oldest of them back,
-"copy" is a copy to the last place, and any other word is a kernel of that name.
+A number in the list is a request in MiB; "map N" maps N MiB of host memory; "unmap" unmaps the oldest of these;
+"copy" copies to the last segment; any other word launches a kernel of that name.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ def offsets(device: int, wants: list[object]) -> list[int]:
     mapped: list[mmap.mmap] = []
     for want in wants:
         if isinstance(want, str) and want.startswith("map "):
-            mapped.append(mmap.mmap(-1, (int(want[4:]) << 20) + 4096))  # as malloc does, with a page for its own
+            mapped.append(mmap.mmap(-1, (int(want[4:]) << 20) + 4096))  # one page more, as malloc needs for itself
             continue
         if want == "unmap":
             mapped.pop(0).close()

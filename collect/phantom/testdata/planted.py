@@ -1,4 +1,4 @@
-"""Reads of values that no kernel computed, each on a line marked with what it is, and reads of known ones."""
+"""Reads unknown values, each on a line with a comment that begins with "planted", and known values."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import phantom_values  # noqa: E402
 
 values = phantom_values.install(torch)
 phantom_init.install(torch)
-os.environ["PHANTOM_JOINED"] = ""  # the other rank does not run
+os.environ["PHANTOM_JOINED"] = ""  # simulates a world whose other rank does not run
 phantom_ranks.install(torch)
 x, known = torch.rand(4, device="cuda"), torch.arange(4.0, device="cuda")
 
@@ -95,7 +95,8 @@ reads = values.reads()
 json.dump(
     {
         "planted": len(planted),
-        # What a peer would have sent is listed as this rank's, where torch itself asks nothing of the device for it.
+        # An object that another rank would send is listed under copied(), if torch reads nothing from the device for
+        # it.
         "missing": [n for n in planted if f"{__file__}:{n}" not in reads | values.copied()],
         "false": [site for site in reads if site not in {f"{__file__}:{n}" for n in planted}],
         "item": reads[f"{__file__}:{planted[2]}"],

@@ -1,4 +1,4 @@
-"""Which features of torch's private parts this torch has."""
+"""Prints which private features of torch this version has."""
 
 import json
 import sys

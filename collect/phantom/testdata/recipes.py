@@ -1,4 +1,4 @@
-"""What a thread meets when another one, or it itself, is halfway through making, or deferring, a tensor."""
+"""Uses deferred tensors while another thread, or a signal handler on the same thread, is making or deferring one."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ init = phantom_init.install(torch)
 
 
 def freed():
-    """A tensor is freed, and its recipe forgotten, before the thread that is to make it has begun."""
+    """Frees a tensor, and so its recipe, just before another thread would make the tensor."""
     began, go = threading.Event(), threading.Event()
 
     class Halting(threading.local):
@@ -24,7 +24,7 @@ def freed():
 
     init._local = Halting()
     first = torch.randn(1 << 20)
-    maker = threading.Thread(target=init._phantom.phantom_make_all)  # as before a fork
+    maker = threading.Thread(target=init._phantom.phantom_make_all)  # as the phantom GPU does before a fork
     maker.start()
     began.wait()
     del first
@@ -35,7 +35,7 @@ def freed():
 
 
 def halfway(before=lambda: None, after=lambda: None):
-    """Has something done once, by whoever defers next, before or after the tensor has no pages any more."""
+    """Calls a function once, when a thread next defers a tensor: before or after the tensor's pages are removed."""
     defer = init._phantom.phantom_defer
 
     def call(*arguments):
@@ -49,7 +49,7 @@ def halfway(before=lambda: None, after=lambda: None):
 
 
 def forked():
-    """Another thread defers as this one forks."""
+    """Forks while another thread defers a tensor."""
     began, go = threading.Event(), threading.Event()
     halfway(before=lambda: (began.set(), go.wait()))
     other = threading.Thread(target=torch.randn, args=(1 << 20,))
@@ -57,7 +57,7 @@ def forked():
     began.wait()
     child = os.fork()
     if not child:
-        signal.alarm(60)  # nobody else ends it
+        signal.alarm(60)  # ends a child that hangs
         os._exit(0 if torch.randn(1 << 20).sum() != 0 else 1)
     status = os.waitpid(child, 0)[1]
     go.set()
@@ -66,7 +66,7 @@ def forked():
 
 
 def read():
-    """A handler of signals reads what this thread has deferred, as it defers more."""
+    """Reads a deferred tensor while this thread defers another one, as a signal handler may do."""
     first = torch.randn(1 << 20)
     halfway(after=lambda: first.sum())
     second = torch.randn(1 << 20)
@@ -74,8 +74,8 @@ def read():
 
 
 def raised():
-    """A handler of signals raises as this thread defers."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without one
+    """Raises in a signal handler while this thread defers a tensor."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts without this handler
     tensor = torch.empty(1 << 20)
     halfway(after=lambda: signal.raise_signal(signal.SIGINT))
     try:

@@ -1,4 +1,4 @@
-"""What a rank knows after a collective, in a world of one and in one of two."""
+"""Prints the values that a rank knows after a collective, in worlds of one and of two ranks."""
 
 import json
 import sys
@@ -43,7 +43,7 @@ def world(size):
     for name, (x, reduce) in cases.items():
         result = reduce(x)
         x = result if isinstance(result, torch.Tensor) else x
-        y = x.double() + 1  # what is made of it
+        y = x.double() + 1  # a result computed from the collective's result
         before = sum(values.copied().values())
         results[name] = (y - 1).tolist() if values.is_known(y) else "unknown"
         told[name] = sum(values.copied().values()) - before
@@ -61,7 +61,7 @@ def world(size):
         before = sum(values.copied().values())
         gathered.tolist()
         told[name] = sum(values.copied().values()) - before
-    # What a peer chose is read again where autograd's thread goes back through the choice.
+    # Autograd's thread reads the mask that another rank sent again in backward.
     chosen = torch.tensor([True, False, True, True], device="cuda")
     dist.broadcast(chosen, 1 % size)
     x = torch.rand(4, device="cuda", requires_grad=True)

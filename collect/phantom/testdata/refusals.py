@@ -1,4 +1,5 @@
-"""What cannot be answered fails by name, or is estimated; a graph capture refuses what a device refuses."""
+"""Calls functions that the phantom GPU estimates or refuses by name. A graph's capture must refuse what a device
+refuses."""
 
 import json
 import sys
@@ -42,7 +43,7 @@ def graph():
 
 
 def small(function):
-    """A size that nobody computed must not be taken from what lies in memory: here 123456789 does."""
+    """Checks that a function takes no unknown size from stale memory, which has 123456789 here."""
     stale = [torch.full((4096,), 123456789).cuda() for _ in range(16)]
     del stale
     torch.cuda.reset_peak_memory_stats()

@@ -1,4 +1,4 @@
-"""Each step is what a process sees free of its device and whether it got what it asked for."""
+"""Starts processes on shared devices. Prints the free memory that each sees, and whether its request succeeded."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def start(mib, page=0):
 first, alone = start(512)
 second, beside = start(512)
 other, elsewhere = start(512, page=1)
-second.kill()  # nobody waits for it yet: its memory is free all the same
+second.kill()  # its memory is free although the process was not reaped
 os.waitid(os.P_PID, second.pid, os.WEXITED | os.WNOWAIT)
 third, failed = start(1024)
 third.kill()

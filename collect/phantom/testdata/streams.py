@@ -1,4 +1,4 @@
-"""What is not done yet on a stream, and what comes after what in a graph."""
+"""Checks which work on streams is still pending, and the order of work in CUDA graphs."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ import warnings
 
 import torch
 
-MILLISECOND = 2_000_000  # in cycles, or a little less
+MILLISECOND = 2_000_000  # in cycles of torch.cuda._sleep, about
 
 
 def pending():
@@ -38,7 +38,7 @@ def polled():
 
 
 def reused(sleeps, wait):
-    """Whether the block of a tensor is given out again once it is freed, where another stream used it."""
+    """Returns whether the allocator hands out a block again after another stream used it."""
     torch.cuda.synchronize()
     side = torch.cuda.Stream()
     block = torch.empty(3 << 20, dtype=torch.uint8, device="cuda")
@@ -66,7 +66,7 @@ def pinned(wait):
 
 
 def warned(work):
-    """What torch says of a graph of this work."""
+    """Returns torch's warnings about an empty graph when it captures this work."""
     inputs = torch.ones(64, 64, device="cuda")
     out = inputs @ inputs
     torch.cuda.synchronize()
@@ -81,7 +81,7 @@ def warned(work):
 
 
 def freed_in_capture(joined):
-    """Whether a block that another stream used is given out again within the capture, that stream joined or not."""
+    """Returns whether, within a capture, a block that another stream used is handed out again."""
     torch.cuda.memory._set_allocator_settings("graph_capture_record_stream_reuse:True")
     one, two, graph = torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.CUDAGraph()
     torch.cuda.synchronize()
@@ -106,7 +106,7 @@ def freed_in_capture(joined):
 
 
 def after_capture():
-    """A stream that waits for an event of a capture that is over takes part in none."""
+    """Returns whether a stream that waits for an event of an ended capture counts as capturing."""
     stream, graph, event = torch.cuda.Stream(), torch.cuda.CUDAGraph(), torch.cuda.Event()
     block = torch.ones(8, device="cuda")
     torch.cuda.synchronize()

@@ -1,4 +1,5 @@
-"""A training step on the phantom GPU; what is measured must follow from the allocator's rounding to 512 bytes."""
+"""Makes a training step on the phantom GPU. The measured bytes must follow from the allocator's rounding to 512
+bytes."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What is changed where the dispatcher does not show it is unknown afterwards; what is not changed stays known."""
+"""Changes tensors in ways that torch's dispatcher does not show. They must become unknown, and others stay known."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Values: what came from the host is there, what no kernel computed reads as zeros, counts are answered."""
+"""Reads values: those from the host are right, unknown ones read as zeros, and unknown counts get an answer."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ rows, ids = pairs[:, :1].contiguous().cuda(), pairs[:, 1:].contiguous().cuda()
 joined = torch.cat([rows, ids], dim=1)
 unique, inverse = torch.unique(joined, dim=0, return_inverse=True)
 
-# A block that held ids is freed and used again by what a kernel computes.
+# A block that held ids is freed and then used for the result of a kernel.
 stale = torch.full((8,), 123456789).cuda()
 del stale
 computed = torch.randn(8, device="cuda").long()

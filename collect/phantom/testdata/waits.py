@@ -1,4 +1,4 @@
-"""Loops that wait for a truth value which nobody computes end, each read is told of in time, and what else is asked."""
+"""Runs loops that wait for an unknown truth value. They must end, and their reads must be reported in time."""
 
 import collections
 import faulthandler
@@ -18,7 +18,7 @@ values.grown = lambda: told.append(sum(values.reads().values()))
 
 
 def sampled(all_done):
-    """Steps until each of four sequences has drawn token 3."""
+    """Returns the number of steps until each of four sequences has drawn token 3."""
     done, n = torch.zeros(4, dtype=torch.bool, device="cuda"), 0
     while not all_done(done):
         done |= torch.multinomial(torch.rand(4, 50, device="cuda"), 1).squeeze(1) == 3
@@ -39,7 +39,7 @@ for _ in range(2):
 
 
 class Interrupted(collections.Counter):
-    """A signal comes while a read is counted."""
+    """A counter that raises a signal while it counts a read."""
 
     def __setitem__(self, key, value):
         if self is values._tallies[0]:
@@ -61,7 +61,7 @@ def late(*_):
 
 
 def times(seconds, kind, handler):
-    """How often what a handler raises gets through to a script that is reading."""
+    """Returns how often an exception that a signal handler raises reaches a script that reads."""
     caught = 0
     signal.signal(signal.SIGALRM, handler)
     for _ in range(20):

@@ -1,6 +1,6 @@
-"""The scripts behind the journals in this folder: recorded by the agent on the phantom GPU, torch 2.11.0, Opacus 1.6.0,
-two warm-up steps. Usage: train.py vanilla|dpsgd|ghost|oom|killed|resets. Prints what the allocator and the model say of
-themselves."""
+"""Made the journals in this folder, recorded by the agent on the phantom GPU with torch 2.11.0, Opacus 1.6.0 and two
+warm-up steps. Usage: train.py vanilla|dpsgd|ghost|oom|killed|resets. Prints facts about the allocator and the
+model."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints, as JSON, what Python's pickle says about snapshots: the source of the sums in truth.json."""
+"""Prints sums over snapshots as JSON, read by Python's pickle. The sums in truth.json come from this script."""
 
 import collections
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the era fixtures beside it, and truth.json: what each of them, and each torch-*.pickle, says according to
-Python's own pickle.
+"""Writes the fixtures of torch's eras into its folder. Also writes truth.json: the content of each fixture and of
+each torch-*.pickle, read by Python's own pickle.
 
 The fixtures follow the serializers of torch's releases by hand; torch-*.pickle are recordings (see record.py) and are
 only described.
@@ -258,7 +258,7 @@ def cpp_writer() -> Any:
     }
 
 
-# What a snapshot says, in plain Python.
+# The functions below read a snapshot's content in plain Python.
 
 ACTIONS = [
     "unknown",
@@ -370,7 +370,7 @@ def view(s: Any) -> dict[str, Any]:
 
 
 def compact(rows: dict[str, Any]) -> dict[str, Any]:
-    """Long traces are told by a digest, so that truth.json stays small: 40 rows, the number, and the sums."""
+    """Replaces long traces by 40 rows, the number of rows and sums, so that truth.json stays small."""
     out = copy.copy(rows)
     out["devices"] = [
         {
@@ -392,7 +392,7 @@ def compact(rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(name: str, data: bytes) -> None:
-    """Large fixtures are compressed: the tree is to stay small."""
+    """Writes a fixture, compressed if it is large, so that the repository stays small."""
     if len(data) > 16 << 10:
         (HERE / f"{name}.pickle.xz").write_bytes(lzma.compress(data, preset=9 | lzma.PRESET_EXTREME))
     else:
