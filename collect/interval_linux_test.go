@@ -68,7 +68,7 @@ func TestExperimentSampleInterval(t *testing.T) {
 	}
 }
 
-// countingGPU is a fake GPU that counts the calls of NVML, by kind.
+// countingGPU is a fakeGPU that counts the calls of NVML, by kind.
 type countingGPU struct {
 	*fakeGPU
 	memory, gauges, processes int

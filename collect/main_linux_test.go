@@ -23,7 +23,7 @@ const collectVariable = "DPSIGHT_TEST_COLLECT"
 
 type collectRequest struct {
 	Store   string
-	Device  string // "" = the fake GPU
+	Device  string // "" = a fakeGPU
 	Command []string
 }
 
@@ -121,7 +121,7 @@ func fakeMachine() *Machine {
 	return &Machine{library: fakeLibrary{newFakeGPU()}, idle: map[string]int64{}}
 }
 
-// experiment returns an experiment that runs a shell script on a machine with a fake GPU.
+// experiment returns an experiment that runs a shell script on a machine with a fakeGPU.
 func experiment(t *testing.T, script string) Experiment {
 	t.Helper()
 	return Experiment{Store: t.TempDir(), Name: "test", Command: []string{"sh", "-c", script},

@@ -9,7 +9,7 @@ import (
 )
 
 // predict --gpus N gives a plain command N phantom devices, each with a breakdown of its own. If a script uses
-// DataParallel on a single device, a reason of the confidence says so.
+// DataParallel on a single device, one reason of the confidence explains what DataParallel does.
 func TestPredictGPUs(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)

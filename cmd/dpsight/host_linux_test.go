@@ -46,7 +46,8 @@ func (m *hostMemory) sum() int64 {
 	return sum
 }
 
-// A run that an older dpsight recorded has no readings of host memory at marks. The command says so.
+// A run that an older dpsight recorded has no readings of host memory at marks. The command then names the older
+// dpsight.
 func TestHostDocument(t *testing.T) {
 	stores(t, func(t *testing.T, store string) {
 		var doc hostDoc

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// If a command shows one of several repeats in a store, it says so and prints the range over all of them. If a command
-// shows all repeats of an experiment, it prints medians.
+// If a command shows one of several repeats in a store, it prints a note with the number of repeats and their range.
+// If a command shows all repeats of an experiment, it prints medians.
 func TestRepeatsOfTheStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -102,8 +102,7 @@ func TestIncludesHaveNoCircle(t *testing.T) {
 }
 
 // No two C files of the phantom GPU use each other's functions or variables, directly or through other files. A file
-// of the fake driver or of the fake NVML uses definitions of its own library first, and otherwise those of
-// libphantom.so.
+// of the fake driver or of the fake NVML uses definitions of its own library first, and then of libphantom.so.
 func TestObjectsHaveNoCircle(t *testing.T) {
 	ctx := t.Context()
 	torch, err := locateTorch(ctx, testkit.Python(t))

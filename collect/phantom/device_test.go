@@ -206,9 +206,9 @@ func TestWorkspacesOfClusters(t *testing.T) {
 	}
 }
 
-// The test compares workspaces of random convolutions with those of an H200 (torch 2.11, cuDNN 9.19). Of these
-// convolutions, 600 have filters of one pixel, a fifth of them strided. Another 400 are of other forms, forward and
-// backward. The remaining 3,777 have 1e7 to 4e10 multiply-adds, and are mostly gradients of 3x3 weights. The
+// The test compares the workspaces of random convolutions with recordings on an H200 (torch 2.11, cuDNN 9.19). Of
+// these convolutions, 600 have filters of one pixel, a fifth of them strided. Another 400 are of other forms, forward
+// and backward. The remaining 3,777 have 1e7 to 4e10 multiply-adds, and are mostly gradients of 3x3 weights. The
 // corrections products, winograd, fourier and fourier-tiles were derived from these recordings.
 func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 	testkit.Rest(t)

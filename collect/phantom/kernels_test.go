@@ -18,7 +18,7 @@ func TestKernelsFor(t *testing.T) {
 	}{
 		{wheel, "h200", 90, 90},
 		{wheel, "a100-40", 80, 80},
-		// The wheel has no kernels built for this device, so the device reports those of the previous generation.
+		// The wheel has no kernels built for this device, so the device reports the previous generation's kernels.
 		{wheel, "l40s", 86, 86},
 		{wheel, "rtx-4090", 86, 86},
 		{wheel, "t4", 75, 75},

@@ -50,7 +50,8 @@ func TestFiguresAreLegible(t *testing.T) {
 }
 
 // showTorchsPeak checks that each bar ends at its run's peak by torch's own counter. The timeline must mark and name
-// that peak where its drawn curve is highest. If the steps with the peak were not recorded, the timeline must say so.
+// that peak where its drawn curve is highest. If the steps with the peak were not recorded, the timeline must call the
+// peak "not recorded".
 func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Model) (bars, panels int) {
 	t.Helper()
 	truth := map[string]int64{}

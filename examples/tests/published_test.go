@@ -46,10 +46,10 @@ var stages = []stage{
 	{"vanilla", updatePhases, 0, false, 0, 0, 0},
 
 	{"dpsgd", []string{schemas.PhaseForward}, 0, true, 0.47, 0, leftByForward},
-	// During backward the per-sample gradients are allocated, those of the first layer twice while Opacus copies them.
+	// During backward the per-sample gradients are allocated, and the first layer's twice while Opacus copies them.
 	// The published figure also includes the gradients of all parameters. In the first step, the first layer's
 	// gradient does not exist yet at that moment. From the second step on, backward allocates no gradients, since
-	// Opacus keeps those of the step before.
+	// Opacus keeps the gradients of the step before.
 	{"dpsgd", []string{schemas.PhaseBackward}, 0, false, 3663, -firstLayer, sampleCount*(2*firstLayer+secondLayer) +
 		secondLayer},
 	{"dpsgd", []string{schemas.PhaseBackward}, 1, false, 3663, -allGradients,

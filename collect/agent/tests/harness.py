@@ -75,7 +75,7 @@ def parted(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def cases(now: Iterable[_T], rest: Iterable[_T]) -> list[_T]:
-    """Returns the cases that the selected part runs: those of `make test`, those that it leaves out, or both."""
+    """Returns the cases of the selected part: the cases of `make test`, the cases that it leaves out, or both."""
     return [*(now if PART != "rest" else ()), *(rest if PART else ())]
 
 

@@ -69,7 +69,7 @@ class TestLibraries(Phantom):
 
     @rest
     def test_biases_alone(self) -> None:
-        """If only biases are trained, fastDP keeps output gradients until those of the next step. They have a tag
+        """If only biases are trained, fastDP keeps output gradients until the next step's replace them. They have a tag
         between steps, too."""
         j = self.kept("biases")
         self.assertEqual(self.layers(j, K.HOOK_ACTIVATION), {})

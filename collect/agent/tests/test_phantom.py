@@ -408,7 +408,7 @@ class TestMemory(Phantom):
             self.assertEqual(r.journal.count(K.ENGINE), 0)
 
     def short(self, *args: str, **env: str) -> Journal:
-        """Returns the journal of a run of short steps, of which the first five are recorded."""
+        """Returns the journal of a run of short steps. The first five steps are recorded."""
         env = {**self.env, "DPSIGHT_SOURCE": "measured", "DPSIGHT_RECORD_STEPS": "5", **env}
         with run("short", *args, env=env) as r:
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)

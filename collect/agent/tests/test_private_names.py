@@ -20,8 +20,7 @@ ROOM = AGENT / "dpsight" / "torch_compat.py"
 PHANTOM = AGENT.parent.parent / "phantom" / "pysrc"
 PHANTOM_ROOM = PHANTOM / "phantom_torch.py"
 
-# Other modules may use these private names: Python's, those of libraries of differential privacy in adapters.py, and
-# Opacus's _module.
+# Other modules may use these private names: Python's, the names of libraries in adapters.py, and Opacus's _module.
 PYTHON = {"_getframe", "_current_frames", "_exit"}
 LIBRARIES = {"_module"}.union(
     *(
@@ -77,7 +76,7 @@ class TestPrivateNames(unittest.TestCase):
         self.check(sorted(PHANTOM.glob("*.py")), PHANTOM_ROOM)
 
     def check(self, files: list[Path], room: Path) -> None:
-        """Checks that of these files only `room` uses private names of others."""
+        """Checks that only the file `room` uses private names of others."""
         self.assertIn(room, files)
         found = [
             f"{file.name}:{line}: {name}"

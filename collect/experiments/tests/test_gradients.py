@@ -140,7 +140,7 @@ class GradientTest(unittest.TestCase):
         for model in SIZES:
             bound = median_norm(options_for(model, "dpsgd"))
             for method, clipping in accepted(model):
-                # A batch is several physical batches, of which only the last makes a step, or one.
+                # A batch is one physical batch, or several, where only the last makes a step.
                 for physical in (1,) if method == "loop" else (2, BATCH):
                     with self.subTest(model=model, method=method, clipping=clipping, physical=physical):
                         more = {"max_grad_norm": bound, "clipping": clipping, "physical_batch_size": physical}

@@ -137,7 +137,7 @@ def cell(guard, variable):
 
 
 def guards():
-    """Yields the agent's guarded functions, each with functions that break and mend it."""
+    """Yields the agent's guarded functions, each with a function that breaks it and one that restores it."""
     for guard in [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__ is GUARD]:
         function = cell(guard, "function")
         whole = function.cell_contents
@@ -150,7 +150,8 @@ def guards():
 
 
 def listeners():
-    """Yields the functions that the agent's events call, each with functions that break and mend it."""
+    """Yields the functions that the agent's events call, each with a function that breaks it and one that restores
+    it."""
     for event_name, event in vars(events).items():
         for listener in list(event._listeners) if isinstance(event, events.Event) else ():
             before = list(event._listeners)
