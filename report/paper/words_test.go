@@ -95,7 +95,7 @@ func TestRateSaysOfWhatSteps(t *testing.T) {
 	text := read(t, dir, "tables", "main.txt")
 	heads := regexp.MustCompile(`s/step (\(.\)) .*tokens/s (\(.\))`).FindStringSubmatch(text)
 	if heads == nil || heads[1] != heads[2] || !strings.Contains(text, "\n"+heads[1]+
-		" Step time is the median of the timed steps; tokens/s is of all of them together.") {
+		" Median of the timed steps; tokens/s of all of them together.") {
 		t.Error(text)
 	}
 }
