@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes values.json.gz into its folder: values that Python pickled in every protocol, each with JSON that stands for it.
+"""Writes values.json.gz into its folder: values that Python pickled in every protocol, each with JSON for the value.
 
 A value's JSON tags what JSON cannot tell apart: {"int": "…"}, {"float": "…"}, {"bytes": hex}, {"tuple": […]}, {"dict":
 [[k, v], …]}.
