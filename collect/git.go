@@ -23,8 +23,8 @@ func (p *plan) sources() []string {
 	return []string{p.dir}
 }
 
-// gitRevision returns the revision of the first folder that is in a repository. It returns nil if none is, or without
-// git.
+// gitRevision returns the revision of the first folder that is in a repository. gitRevision returns nil if no folder is
+// in a repository, or without git.
 func gitRevision(ctx context.Context, dirs ...string) *schemas.Git {
 	for _, dir := range dirs {
 		if git := revisionIn(ctx, dir); git != nil {

@@ -19,10 +19,10 @@ const pythonVariable = "DPSIGHT_PYTHON"
 // chosenByCommand marks an interpreter that a user's own command starts.
 const chosenByCommand = "command"
 
-// BuiltinPython returns the interpreter of the built-in experiments. It is the first of these that exists: override
-// (--python), $DPSIGHT_PYTHON, the active virtual environment's, the one whose pip installed dpsight, the one that make
-// setup created, python3. If one that the user named cannot run, BuiltinPython returns an error, since the next would
-// have another torch.
+// BuiltinPython returns the interpreter of the built-in experiments. BuiltinPython takes the first of these that
+// exists: override (--python), $DPSIGHT_PYTHON, the active virtual environment's, the one whose pip installed dpsight,
+// the one that make setup created, python3. If an interpreter that the user named cannot run, BuiltinPython returns an
+// error, since the next would have another torch.
 func BuiltinPython(override string) (*schemas.Interpreter, error) {
 	if override != "" {
 		return explicitPython(override, "--python")
@@ -94,8 +94,8 @@ func setupPython() string {
 }
 
 // commandPython returns the interpreter of a user's command: the command itself, the interpreter of a script such as
-// torchrun, or one that a prefix such as numactl or nohup starts. It returns nil if it cannot tell, as for a shell
-// script.
+// torchrun, or one that a prefix such as numactl or nohup starts. commandPython returns nil if it cannot tell which
+// interpreter runs, as for a shell script.
 func commandPython(argv []string) *schemas.Interpreter {
 	found := func(path string) *schemas.Interpreter {
 		return &schemas.Interpreter{Path: absolute(path), Chosen: chosenByCommand}

@@ -19,8 +19,9 @@ const (
 )
 
 // waitIdle waits until no process computes on the visible devices, their memory is back at the lowest level seen on
-// this machine, and their clocks are not throttled. It returns what it found. A fixed sleep would not do: a context may
-// disappear at once, or take seconds. If the devices are free at the first look, it does not wait.
+// this machine, and their clocks are not throttled. waitIdle returns what it found. A fixed sleep would not do: the
+// context of an ended process may disappear at once, or only after seconds. If the devices are free at the first look,
+// waitIdle does not wait.
 func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan struct{}) *schemas.Isolation {
 	switch {
 	case m.Predicted:
@@ -87,7 +88,7 @@ func (m *Machine) cool(ctx context.Context, d time.Duration, iso *schemas.Isolat
 	iso.CooldownNS = int64(time.Since(begin))
 }
 
-// pause sleeps. It returns false if the sleep was interrupted.
+// pause sleeps, and returns false if the sleep was interrupted.
 func pause(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -199,8 +199,8 @@ func TestSplit(t *testing.T) {
 }
 
 // The benchmark measures what a run on a free GPU takes in addition to its experiment, for supervisor, folders, logs
-// and manifest. It fails if the fastest run takes more than half a second. It ignores slower runs, which other work of
-// the machine may slow down.
+// and manifest. The benchmark fails if the fastest run takes more than half a second. The benchmark ignores slower
+// runs, which other work of the machine may slow down.
 func BenchmarkIsolatedRun(b *testing.B) {
 	m := fakeMachine()
 	store := b.TempDir()

@@ -40,8 +40,8 @@ func maskJournals(dir string, secrets *mask.Secrets) error {
 // numbers or names of keys, which stand there without quotes.
 const minPickled = 8
 
-// maskFrames masks the payloads of a frames file that contain text chosen by a script or its user. It does not replace
-// bytes blindly: a secret may happen to be a word of the format, or the digits of an address.
+// maskFrames masks the payloads of a frames file that contain text chosen by a script or its user. maskFrames does not
+// replace bytes blindly: a secret may happen to be a word of the format, or the digits of an address.
 func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	frames, err := spool.ScanFrames(b)
 	var torn *spool.TornError

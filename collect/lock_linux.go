@@ -24,7 +24,8 @@ func lockRun(dir string) (*os.File, error) {
 }
 
 // Running reports whether a run is still being recorded: whether its collector, or the supervisor of its processes, is
-// alive. It takes a shared lock, so that two processes that call it at once do not take each other for a collector.
+// alive. Running takes a shared lock, so that two processes that call Running at once do not take each other for a
+// collector.
 func Running(dir string) bool {
 	f, err := os.Open(filepath.Join(dir, spool.Dir))
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 )
 
 // ParamsWithMachine returns an experiment's parameters together with the user's settings for the machine and the
-// prediction: the world that a script is a rank of, the GPU's memory, and the number of steps. These settings decide
-// what fits as much as the batch size does, so runs that differ in them are not repeats of each other. Settings that
-// the user did not give are left out.
+// prediction: the world that a script is a rank of, the GPU's memory, and the number of steps. Settings for the machine
+// and the prediction decide what fits as much as the batch size does, so runs that differ in them are not repeats of
+// each other. ParamsWithMachine leaves out settings that the user did not give.
 func (m *Machine) ParamsWithMachine(e *Experiment) map[string]any {
 	params := maps.Clone(e.Params)
 	if params == nil {

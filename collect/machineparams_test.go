@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// ParamsWithMachine adds the machine settings that the user gave, such as gpu_memory, to a run's parameters. It adds
-// no defaults and does not change the experiment's own parameters.
+// ParamsWithMachine adds the machine settings that the user gave, such as gpu_memory, to a run's parameters.
+// ParamsWithMachine adds no defaults and does not change the experiment's own parameters.
 func TestParamsWithMachine(t *testing.T) {
 	world, err := newWorld(16, "0,15", 4)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// collectVariable is an environment variable with a collectRequest in JSON. It makes the test binary a collector that
-// runs the request's command.
+// collectVariable is an environment variable with a collectRequest in JSON. collectVariable makes the test binary a
+// collector that runs the request's command.
 const collectVariable = "DPSIGHT_TEST_COLLECT"
 
 type collectRequest struct {

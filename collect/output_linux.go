@@ -48,7 +48,7 @@ func (o *output) handOver() {
 	o.stderr.theirs.Close()
 }
 
-// close ends the logs. It does not wait for a process outside the run that holds a stream open.
+// close ends the logs. If a process outside the run holds a stream open, close waits at most teeTime.
 func (o *output) close() error {
 	limit := make(chan struct{})
 	timer := time.AfterFunc(teeTime, func() { close(limit) })

@@ -88,9 +88,9 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 	return cells, nil
 }
 
-// check refuses a parameter that the cell's experiment does not have. It finds which of the cell's values the options
-// allow, since a forbidden value would end the search in the middle, perhaps after an hour. It returns the parameters
-// with the lowest value.
+// check refuses a parameter that the cell's experiment does not have. check finds which of the cell's values the
+// options allow, since a forbidden value would end the search in the middle, perhaps after an hour. check returns the
+// experiment's parameters at the cell's lowest allowed value.
 func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	r := &s.Range
 	for _, value := range []int64{r.Low, r.High} {

@@ -35,12 +35,12 @@ func (c *Change) look(path string) {
 	}
 }
 
-// Changed returns the latest change to the files that a command runs. It looks at the command's script, at the files
-// that the command's words name, and at every Python file and file of settings below the script's folder and the
+// Changed returns the latest change to the files that a command runs. Changed looks at the command's script, at the
+// files that the command's words name, and at every Python file and file of settings below the script's folder and the
 // working folder. A hash of the script alone would miss its imports, and "python scripts/train.py" may import a package
-// beside the folder scripts. It leaves out hidden folders and environments. ours are the files and folders that dpsight
-// itself writes, since each search makes them newer than its own runs. A built-in experiment has no command: its key
-// includes its files.
+// beside the folder scripts. Changed leaves out hidden folders and environments. ours are the files and folders that
+// dpsight itself writes, since each search makes them newer than its own runs. A built-in experiment has no command:
+// its key includes its files.
 func Changed(dir string, command []string, ours ...string) Change {
 	var c Change
 	if len(command) == 0 {
@@ -115,7 +115,7 @@ func (l *looker) walk(root string) {
 	})
 }
 
-// skipReport leaves out the files of a report, if a folder has one. Other files may be beside the report's.
+// skipReport leaves out the files of a report, if a folder has one, but no other files in that folder.
 func (l *looker) skipReport(dir string) {
 	names, _ := os.ReadFile(filepath.Join(dir, schemas.ReportFiles)) // without a list there is no report
 	for name := range strings.Lines(string(names)) {

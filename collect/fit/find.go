@@ -66,7 +66,7 @@ var ErrInterrupted = errors.New("it was interrupted")
 var ErrInterruptedAfter = fmt.Errorf("%w", ErrInterrupted)
 
 // Find searches one cell: first for the largest value that fits, then, using the results, for the largest that leaves
-// the cell's margin. It calls found once for each value with an answer. An error says why the search ended early.
+// the cell's margin. Find calls found once for each value with an answer. Find's error says why the search ended early.
 func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) error {
 	tried := map[int64]A{}
 	fits := func(value int64) (bool, error) {

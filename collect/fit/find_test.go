@@ -32,8 +32,8 @@ func (a answer) Verdict() (*bool, string) {
 
 func (a answer) Leaves(bytes int64) bool { return a.fits == "yes" && a.spare >= bytes }
 
-// played stands for the runs of a search. It writes their manifests without running Python. Values up to most fit, and
-// 13 fails.
+// played stands for the runs of a search: it writes the runs' manifests without running Python. A run with a value up
+// to most fits, and a run with the value 13 fails.
 type played struct {
 	t    *testing.T
 	most int64
@@ -97,7 +97,7 @@ func searching(p *played, dir, text string, devices ...string) *Search[answer] {
 	return s
 }
 
-// find searches all cells. It returns the largest value that fits in each cell, and how many runs of the store the
+// find searches all cells, and returns the largest value that fits in each cell, and how many runs of the store the
 // search reused.
 func find(t *testing.T, s *Search[answer]) (largest []int64, kept int) {
 	t.Helper()
@@ -187,8 +187,8 @@ func TestFindKeepsWhatTheStoreHas(t *testing.T) {
 	}
 }
 
-// With a margin, the search finds the largest value that fits and the largest that leaves the margin. It runs and
-// reports each value once, and needs no more runs than announced.
+// With a margin, the search finds the largest value that fits and the largest that leaves the margin. The search runs
+// and reports each value once, and needs no more runs than announced.
 func TestFindLeavesAMargin(t *testing.T) {
 	for margin, want := range map[int64]int64{1: 136, 2: 135, 10: 127, 36: 101, 37: 0, 90: 0} {
 		p := &played{t: t, most: 137}

@@ -192,8 +192,8 @@ func TestChangedWithoutAScript(t *testing.T) {
 	f.changed(3, Changed(f.dir, []string{"python", "-m", "pkg.train"}))
 }
 
-// Changed leaves out dpsight's stores and output folders. Their files are newer than the runs, so no run could be
-// reused.
+// Changed leaves out dpsight's stores and output folders. The files in these folders are newer than the runs: if they
+// counted, no run could be reused.
 func TestChangedLeavesOutWhatDpsightWrites(t *testing.T) {
 	f := newFolder(t)
 	f.put("train.py", 0)
@@ -219,8 +219,8 @@ func TestChangedLeavesOutWhatDpsightWrites(t *testing.T) {
 		filepath.Join(f.dir, "fit.json")))
 }
 
-// Changed leaves out the files of a report and dpsight's documents in the working folder. Other files beside these may
-// belong to the script, so they count.
+// Changed leaves out the files of a report and dpsight's documents in the working folder. Changed counts other files
+// beside reports and documents, since these files may belong to the script.
 func TestChangedLeavesOutReportsAndDocuments(t *testing.T) {
 	f := newFolder(t)
 	command := []string{"python", "train.py"}
@@ -253,7 +253,8 @@ func TestChangedAmongTooManyFiles(t *testing.T) {
 	}
 }
 
-// A search names its runs after --name. It removes secrets from the name before it makes the name of a folder from it.
+// A search names its runs after --name. The search removes secrets from --name before it makes a folder's name from
+// --name.
 func TestPlantedInName(t *testing.T) {
 	s := Search[answer]{Range: Range{Name: "n"}, Template: collect.Experiment{Name: "of-hush@hush!77",
 		Command: []string{"python", "train.py", "--token", "hush@hush!77", "{n}"}}}

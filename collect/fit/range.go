@@ -84,8 +84,8 @@ func (v *Values) at(i int64) int64 {
 	return v.Low + i*v.Step
 }
 
-// Probes returns the most runs that a search needs if memory grows with the value. It may need more if values beyond
-// the answer fit.
+// Probes returns the most runs that a search needs if memory grows with the value. The search may need more runs if
+// values beyond the answer fit.
 func (v *Values) Probes() int {
 	last := v.last()
 	if last == 0 {

@@ -251,8 +251,8 @@ func TestAttachWorkers(t *testing.T) {
 	expectHolder(t, run, 1024*512*4, "history")
 }
 
-// beside returns the interpreter that an environment variable names, and the folder of its packages. It skips the test
-// if the variable is unset.
+// beside returns the interpreter that an environment variable names, and the folder of its packages. beside skips the
+// test if the variable is unset.
 func beside(t *testing.T, variable, requirements string) (python, packages string) {
 	t.Helper()
 	python = os.Getenv(variable)

@@ -142,7 +142,8 @@ func TestKilledCollector(t *testing.T) {
 			}
 			testkit.Eventually(t, "the end of the run", func() bool { return !collect.Running(s.dir()) })
 			if !s.hasManifest() {
-				// The run had not begun. Its folder may only have files that were half written, which nothing reads.
+				// The run had not begun. The folder of such a run may only have half-written files, which nothing
+				// reads.
 				whole := files(t, s.dir(), func(name string) bool { return !strings.HasSuffix(name, schemas.PartialSuffix) })
 				if len(whole) > 0 {
 					t.Errorf("a run without a manifest holds %q", whole)
@@ -235,7 +236,7 @@ func (s *subject) expectRecovered(t *testing.T, before copies, total *recovered)
 }
 
 // expectSealed checks that the whole frames and the marks of each journal before sealing are in a sealed journal, byte
-// for byte and in order. It also checks that the one recorded process has at most one sealed journal.
+// for byte and in order. expectSealed also checks that the one recorded process has at most one sealed journal.
 func (s *subject) expectSealed(t *testing.T, before copies) {
 	t.Helper()
 	folder := filepath.Join(s.dir(), spool.Dir)

@@ -244,7 +244,7 @@ func value(n *int64) any {
 }
 
 // followed is a Python program that runs a script with phantom_values, which predictions use to follow the values of
-// the phantom GPU. It uses nothing else of dpsight.
+// the phantom GPU. followed uses nothing else of dpsight.
 const followed = `import runpy, sys
 sys.path.insert(0, sys.argv.pop(1))
 import torch, phantom_values

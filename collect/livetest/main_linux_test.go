@@ -1,5 +1,6 @@
-// Package livetest_test runs whole experiments on the phantom GPU, as a user would. It compares the results with
-// what the scripts print, with torch's counters, and with what was on the disk when a process was killed.
+// Package livetest_test runs whole experiments on the phantom GPU, as a user would. The tests compare the results of
+// experiments with what the scripts print, with torch's counters, and with what was on the disk when a process was
+// killed.
 package livetest_test
 
 import (
@@ -20,8 +21,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// collectVariable is an environment variable with a collectRequest in JSON. It makes the test binary record and ingest
-// the request's command, as dpsight collect does.
+// collectVariable is an environment variable with a collectRequest in JSON. collectVariable makes the test binary
+// record and ingest the request's command, as dpsight collect does.
 const collectVariable = "DPSIGHT_LIVETEST_COLLECT"
 
 // hangLimit is longer than a run of these tests takes even on a busy machine.

@@ -124,8 +124,8 @@ func recordExperiment(t *testing.T, python string, params map[string]any) (dir s
 	return r.Dir
 }
 
-// heldByTables lists the blocks that are live when a step's backward begins. It leaves out library workspaces,
-// since they are not tensors.
+// heldByTables lists the blocks that are live when a step's backward begins. heldByTables leaves out library
+// workspaces, since workspaces are not tensors.
 func heldByTables(t *testing.T, dir string, step int64) (out []held) {
 	t.Helper()
 	phases, err := schemas.Phases.Read(dir)

@@ -15,7 +15,7 @@ import (
 // evidence, and the module that holds or made the tensor.
 type finding struct{ category, evidence, module string }
 
-// These are the moments of a step at which the test looks for kept tensors.
+// backwardBegins and the other constants name the moments of a step at which the test looks for kept tensors.
 const (
 	backwardBegins = "backward begins"
 	graphReleased  = "the graph is released"
@@ -78,7 +78,7 @@ var planted = map[string]map[string]finding{
 	"average":         always(finding{schemas.Script, schemas.Tagged, ""}),
 }
 
-// weights names the keepers whose tensors are the class weights of losses. These tensors are older than the steps that
+// weights names the keepers whose tensors are the class weights of losses. Class weights are older than the steps that
 // use them.
 var weights = map[string]bool{"focal": true, "closure": true}
 

@@ -18,8 +18,8 @@ var (
 	gatheredBytes = map[string]int64{"0.weight": 4 * 64 * 512, "2.weight": 4 * 512 * 2048, "4.weight": 4 * 2048 * 8}
 )
 
-// The flat buckets in which DDP averages gradients have the category gradients for their whole lives. This holds for
-// the first buckets and for the buckets that DDP makes in the second forward.
+// The flat buckets in which DDP averages gradients have the category gradients for their whole lives: the first
+// buckets, and the buckets that DDP makes in the second forward.
 func TestBucketsAreGradients(t *testing.T) {
 	r := world(t, 2, "1", 8, testkit.Python(t), "ddp")
 	steps, err := schemas.Steps.Read(r.dir)

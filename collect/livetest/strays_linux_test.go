@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// mostWalkMS is the most milliseconds that one walk over a script's names, of about a thousand objects, may take. It
-// is a hundred times the usual time.
+// mostWalkMS is the most milliseconds that one walk over a script's names, of about a thousand objects, may take.
+// mostWalkMS is a hundred times a walk's usual time.
 const mostWalkMS = 50
 
 // The tables have each tensor that a script keeps by a name of its own under that name. The agent's search for these

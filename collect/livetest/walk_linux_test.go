@@ -146,9 +146,9 @@ func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []w
 	}
 }
 
-// expectSums compares what a walk finds in a bare step with the breakdown of that moment. It compares sums of bytes by
-// category, and not single blocks: blocks of a bare step have no tags, and are only matched to similar blocks of
-// another step.
+// expectSums compares what a walk finds in a bare step with the breakdown at the walk's moment. expectSums compares
+// sums of bytes by category, and not single blocks: blocks of a bare step have no tags, and are only matched to similar
+// blocks of another step.
 func expectSums(t *testing.T, in schemas.Tables, w walk, seq int64) (compared int) {
 	t.Helper()
 	run, err := memory.Breakdown(in, memory.At{Event: &seq})

@@ -122,8 +122,9 @@ func TestWorldOfAThousand(t *testing.T) {
 
 // FSDP2 divides a model's rows among 1,024 ranks: each rank gets two of the largest layer's 2,048 rows, and one or no
 // row of the layers with 512 and with 7 rows. The last rank lacks a row of 64 elements, a row of 2,048 elements and
-// their biases, which the first rank has. For these it also has gradients and optimizer state. Both ranks pad each
-// gathered or reduced layer to at least one row a rank: 8 MiB for the layer of 7 rows.
+// their biases, which the first rank has. For these rows and biases the first rank also has gradients and optimizer
+// state. The first and the last rank pad each gathered or reduced layer to at least one row a rank: 8 MiB for the layer
+// of 7 rows.
 func TestWorldOfAThousandShares(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {

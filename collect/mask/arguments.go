@@ -63,8 +63,8 @@ func userFlag(name string) bool {
 	return strings.HasPrefix(name, "-") && slices.Contains(theRules().UserFlags, strings.Trim(name, "-"))
 }
 
-// credentials masks the password in user:password, which begins at a position. It leaves 1000:1000, which is a user's
-// and a group's number.
+// credentials masks the password in user:password, which begins at a position. credentials leaves 1000:1000, which is a
+// user's and a group's number.
 func (r *reading) credentials(at int) {
 	user, secret, ok := strings.Cut(r.text[at:], ":")
 	if ok && user != "" && secret != "" && !strings.HasPrefix(secret, "//") && strings.Trim(secret, "0123456789") != "" {
@@ -74,7 +74,7 @@ func (r *reading) credentials(at int) {
 
 var precision = regexp.MustCompile(`^(bf|fp|float|int|uint|tf)[0-9]+$`)
 
-// password reports whether the value of -p is a password. It may also be a port, a path, a precision or a plugin.
+// password reports whether the value of -p is a password, and not a port, a path, a precision or a plugin.
 func password(v string) bool {
 	return len(v) >= 4 && evident(v) && !strings.ContainsAny(v, "/=") && strings.Trim(v, "0123456789.:-,") != "" &&
 		!pathLike.MatchString(v) && !precision.MatchString(v)

@@ -1,10 +1,10 @@
 // Package mask removes secrets from everything that a run leaves behind.
 //
-// It finds secrets in two ways. In a program's settings (arguments, variables, parameters), names show which values are
-// secret. Such values, except those shorter than minLength, are then replaced in all texts. In all texts it also
-// replaces secrets with a recognisable form (a token with its maker's prefix, by the rules of gitleaks; a password in a
-// URL; a header), and values beside a name that marks them as secret. It does not treat every long random word as a
-// secret, since that would mask hashes and run ids.
+// The package finds secrets in two ways. In a program's settings (arguments, variables, parameters), names show which
+// values are secret. The package then replaces the secret values of settings in all texts, except values shorter than
+// minLength. In all texts the package also replaces secrets with a recognisable form (a token with its maker's prefix,
+// by the rules of gitleaks; a password in a URL; a header), and values beside a name that marks them as secret. The
+// package does not treat every long random word as a secret, since such a rule would mask hashes and run ids.
 package mask
 
 import (
@@ -139,7 +139,7 @@ func (s *Secrets) known(text string) string {
 func (s *Secrets) Label(text string) string { return hide(s.known(text), true) }
 
 // SameLength masks every secret in b with as many asterisks as it has bytes, so that lengths stored elsewhere in a
-// binary format stay correct. It masks the collected values, and other secrets only if their form shows them.
+// binary format stay correct. SameLength masks the collected values, and other secrets only if their form shows them.
 func (s *Secrets) SameLength(b []byte) []byte {
 	out, _ := s.replace(nil, b, true, func(n int) string { return strings.Repeat("*", n) })
 	list, _ := worth(out)

@@ -142,8 +142,8 @@ func lower(b byte) byte {
 	return b
 }
 
-// worth returns the patterns that may match a text, and whether the text contains the stem of a name. It keeps masking
-// fast, since most texts need no pattern.
+// worth returns the patterns that may match a text, and whether the text contains the stem of a name. worth keeps
+// masking fast, since most texts need no pattern.
 func worth[T string | []byte](text T) (list []int, names bool) {
 	table := begins()
 	for i := 0; i+1 < len(text); i++ {

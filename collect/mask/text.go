@@ -133,7 +133,8 @@ func (r *reading) flags() {
 	}
 }
 
-// value masks the value of a name if it is secret. The value begins at position at. It returns the value's end.
+// value masks the value of a name if the value is secret. The value begins at position at. value returns the end of the
+// masked text, or the value's begin if nothing is masked.
 func (r *reading) value(name string, at int) int {
 	n := nameFlag(name)
 	if !r.given {
@@ -163,7 +164,7 @@ func (r *reading) value(name string, at int) int {
 	return end
 }
 
-// end returns where a value ends. It moves at past the quote with which the value begins, if there is one.
+// end returns where a value ends. end moves at past the quote with which the value begins, if there is one.
 func (r *reading) end(at *int) (end int, quoted bool) {
 	rest := r.text[*at:]
 	quote := ""

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// A Writer masks the collected values in the text written through it, even if a secret is split over several writes. It
-// holds back only the end of the last write, if that may begin a secret, so that a prompt without a line end appears at
-// once.
+// A Writer masks the collected values in the text written through it, even if a secret is split over several writes. A
+// Writer holds back only the end of the last write, if that may begin a secret, so that a prompt without a line end
+// appears at once.
 type Writer struct {
 	w       io.Writer
 	secrets *Secrets
@@ -44,8 +44,9 @@ func (w *Writer) Flush() error {
 // maxLine is the most bytes of an unfinished line that are held back.
 const maxLine = 256 << 10
 
-// A LineWriter masks all secrets in the text written through it, for text that is stored. It holds back each line until
-// the line ends, so that it sees a secret with a recognisable form, or a secret beside a name, as a whole.
+// A LineWriter masks all secrets in the text written through it, for text that is stored. A LineWriter holds back each
+// line until the line ends or exceeds maxLine, so that it sees a secret with a recognisable form, or a secret beside a
+// name, as a whole.
 type LineWriter struct {
 	w      io.Writer
 	known  *Writer

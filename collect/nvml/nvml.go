@@ -1,5 +1,6 @@
 // Package nvml reads devices through the NVIDIA management library. The package never creates a CUDA context, so it
-// takes no device memory. It never asks for PCIe throughput, since that call blocks for 20 ms.
+// takes no device memory. The package never asks for PCIe throughput, since the call for PCIe throughput blocks for 20
+// ms.
 //
 // The package has its own small interface instead of go-nvml's some 300 methods. So a fake for tests takes a few lines,
 // and a build without cgo, which go-nvml needs, differs only in [Open].

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// stub is the C source of an NVML library as an older driver has it. It lacks the second version of the call for
+// stub is the C source of an NVML library as an older driver has it. stub lacks the second version of the call for
 // memory, the clock event reasons and the energy counter.
 const stub = `
 #include <string.h>

@@ -22,7 +22,7 @@ type Watch struct {
 	native   func(ticks int, stopped *atomic.Int32) []Reading // nil means that readings are made in Go
 }
 
-// NewWatch starts a Watch. Its first tick is now.
+// NewWatch starts a Watch, whose first tick is now.
 func NewWatch(devices []Device, interval time.Duration) *Watch {
 	w := &Watch{devices: devices, interval: interval, next: time.Now()}
 	w.native = native(devices, interval)

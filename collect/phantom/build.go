@@ -50,11 +50,11 @@ type making struct {
 	fill     func(ctx context.Context, work, out string) error
 }
 
-// Build returns the phantom GPU for the torch of an interpreter. It takes the libraries from the cache, or else unpacks
-// them if this build of dpsight contains them, or else compiles them. It finds torch without importing it. The cache's
-// key is a hash of the C sources, torch's version, the names, sizes and times of torch's libraries, the version of the
-// CUDA headers, and the compilers or the unpacked files. Concurrent builds wait for the first one. If they cannot wait
-// for one another, each works in its own folder, and the first result is kept.
+// Build returns the phantom GPU for the torch of an interpreter. Build takes the libraries from the cache, or else
+// unpacks them if this build of dpsight contains them, or else compiles them. Build finds torch without importing
+// torch. The cache's key is a hash of the C sources, torch's version, the names, sizes and times of torch's libraries,
+// the version of the CUDA headers, and the compilers or the unpacked files. Concurrent builds wait for the first one.
+// If builds cannot wait for one another, each build works in its own folder, and the first result is kept.
 //
 // Errors wrap ErrPlatform, ErrNoPython, ErrNoTorch, ErrCPUTorch, ErrNoHeaders, ErrNoKernels, ErrNoCompiler or
 // ErrNoCXXCompiler if the environment lacks something.
@@ -113,8 +113,8 @@ func Build(ctx context.Context, options Options) (*Library, error) {
 	}, nil
 }
 
-// chooseMaking chooses how to get the libraries. It prefers those inside this build of dpsight, which need no
-// compilation.
+// chooseMaking chooses how to get the libraries. chooseMaking prefers the libraries inside this build of dpsight, which
+// need no compilation.
 func chooseMaking(ctx context.Context, torch torchInstall, options Options) (making, error) {
 	archives := options.archives
 	if archives == nil {

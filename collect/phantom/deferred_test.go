@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The test runs the phantom GPU's code for deferred host memory without torch. It links each C program of
+// The test runs the phantom GPU's code for deferred host memory without torch. The test links each C program of
 // testdata/deferred with deferred.c and reads.c. Each program must exit with 0.
 func TestDeferredMemory(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")

@@ -124,14 +124,14 @@ type convolution struct {
 }
 
 var convolutions = []convolution{
-	// These convolutions of unet need 13 copies of the gradient, for 39 clusters of three, and 15 copies, for 15
-	// clusters of eight.
+	// The next two convolutions, of unet, need 13 copies of the gradient, for 39 clusters of three, and 15 copies, for
+	// 15 clusters of eight.
 	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{64, 64, 3, 3}, []int64{8, 64, 128, 128}, 1, 1, false,
 		1917591},
 	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{128, 64, 2, 2}, []int64{8, 128, 64, 64}, 2, 0, false,
 		1966719},
-	// In these convolutions of parallel, cuDNN divides the rest of a wave into fewer parts than there is room for,
-	// uses clusters of one and two, and makes no third wave.
+	// In the next four convolutions, of parallel, cuDNN divides the rest of a wave into fewer parts than there is room
+	// for, uses clusters of one and two, and makes no third wave.
 	{"weight", "float32", false, []int64{64, 512, 4, 4}, []int64{512, 512, 3, 3}, []int64{64, 512, 4, 4}, 1, 1, false,
 		16777535},
 	{"weight", "float32", false, []int64{64, 64, 32, 32}, []int64{64, 64, 3, 3}, []int64{64, 64, 32, 32}, 1, 1, false,
@@ -140,12 +140,13 @@ var convolutions = []convolution{
 		29721311},
 	{"output", "float32", false, []int64{64, 256, 8, 8}, []int64{256, 256, 3, 3}, []int64{64, 256, 8, 8}, 1, 1, false,
 		10747920},
-	// These convolutions of gan need parts in addition to two whole waves, and one computes an output.
+	// The next two convolutions, of gan, need parts in addition to two whole waves, and the second one computes an
+	// output.
 	{"weight", "float32", false, []int64{128, 384, 8, 8}, []int64{768, 384, 4, 4}, []int64{128, 768, 4, 4}, 2, 1, false,
 		45613811},
 	{"output", "float32", false, []int64{128, 96, 32, 32}, []int64{192, 96, 4, 4}, []int64{128, 192, 16, 16}, 2, 1,
 		false, 82969139},
-	// These convolutions of diffusion and swa use clusters of sixteen, four and five.
+	// The next four convolutions, of diffusion and swa, use clusters of sixteen, four and five.
 	{"weight", "bfloat16", false, []int64{64, 512, 16, 16}, []int64{256, 512, 3, 3}, []int64{64, 256, 16, 16}, 1, 1,
 		false, 30671407},
 	{"output", "bfloat16", false, []int64{64, 512, 32, 32}, []int64{128, 512, 3, 3}, []int64{64, 128, 32, 32}, 1, 1,
@@ -330,7 +331,7 @@ func randomConvolutions(t *testing.T) []convolution {
 }
 
 // docs/accuracy.md says that, on the phantom GPU, cuDNN plans kernels in clusters for 18 multiprocessors, whatever the
-// device has. If this test fails, cuDNN now uses the device's number of multiprocessors. Then revise docs/accuracy.md,
+// device has. If this test fails, cuDNN now uses the device's number of multiprocessors: then revise docs/accuracy.md,
 // README's limits and the note on cuDNN's engines.
 func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 	testkit.Rest(t)

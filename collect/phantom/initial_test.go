@@ -34,8 +34,8 @@ func TestInitialValues(t *testing.T) {
 			t.Errorf("%s: %v, drawn at once %v", name, got, want)
 		}
 	}
-	// initial.py never reads 8 weights, their 8 casts and 5 batches. These include 512 MiB of weights, for which no
-	// memory is used.
+	// initial.py never reads 8 weights, their 8 casts and 5 batches. The unread tensors include 512 MiB of weights, for
+	// which no memory is used.
 	const unread = 8 + 8 + 5
 	if eager.All != 0 || put.Deferred != unread || put.Made != 0 || put.All < unread+30 {
 		t.Errorf("eagerly %d were deferred; else %d, of the last %d %d, and %d of them made", eager.All, put.All,

@@ -23,7 +23,7 @@ type Library struct {
 	Python       string
 	TorchVersion string
 	CUDAVersion  string
-	// Compiler is the C compiler's version. It is "" if this build of dpsight contained the libraries.
+	// Compiler is the C compiler's version, or "" if this build of dpsight contained the libraries.
 	Compiler string
 
 	// ScratchDir is where Triton stores compiled code, apart from the user's own cache, and TorchInductor too if
@@ -31,8 +31,8 @@ type Library struct {
 	ScratchDir string
 	// InductorDir is TorchInductor's cache folder. The cache records which variant of a kernel was fastest. Timing the
 	// variants allocates memory, and a run with a filled cache times none. So a run whose memory must not depend on
-	// earlier runs needs an empty folder. It must never be the user's cache, since on the phantom GPU the fastest
-	// variant is random.
+	// earlier runs needs an empty folder. InductorDir must never be the user's cache, since on the phantom GPU the
+	// fastest variant is random.
 	InductorDir string
 	// Devices is the number of devices, from 1 to [MostDevices]. 0 means 1.
 	Devices int
@@ -41,8 +41,8 @@ type Library struct {
 	MemoryBytes int64
 	// AddressPolicy decides where segments are placed, which changes reserved memory, usually by about a per cent.
 	// "h200" and "blocks" follow a driver's observed behaviour (csrc/blocks.c); with "+0" to "+31" the grid of blocks
-	// lies elsewhere. Other values: "" (the profile's choice), "up", "down", a number that seeds random places, and
-	// "@PATH" (the segments of a recording).
+	// lies elsewhere. Other address policies are "" (the profile's choice), "up", "down", a number that seeds random
+	// places, and "@PATH" (the segments of a recording).
 	AddressPolicy string
 	// Shared is the path of the page in which the processes of a run count the memory that they hold on each device
 	// (see [NewShared]). If it is "", each process has devices of its own.

@@ -56,7 +56,8 @@ func noteConstants(t *testing.T) map[string]string {
 	return notes
 }
 
-// These patterns match comments of C and Python, what lies between two adjacent string literals, and a string literal.
+// comments matches comments of C and Python. seam matches what lies between two adjacent string literals, and literal a
+// string literal.
 var (
 	comments = regexp.MustCompile(`(?m)/\*(?s:.*?)\*/|^\s*//.*$|^\s*#.*$|\s//\s.*$`)
 	seam     = regexp.MustCompile(`"\s*f?"`)

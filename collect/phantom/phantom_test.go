@@ -17,8 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// testLibrary returns the phantom GPU built from the current sources. It takes the build from the user's cache, or
-// builds it there first.
+// testLibrary returns the phantom GPU built from the current sources. testLibrary takes the phantom GPU from the user's
+// cache, or builds the phantom GPU there first.
 func testLibrary(t *testing.T) *Library {
 	t.Helper()
 	python := testkit.Python(t)

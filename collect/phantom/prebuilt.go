@@ -39,8 +39,8 @@ func versionsIn(archives fs.FS) (versions []string) {
 	return versions
 }
 
-// archiveName returns the name of an archive. It contains a digest of everything that the libraries are compiled from:
-// other sources or other CUDA headers give another name. The name does not depend on the interpreter.
+// archiveName returns the name of an archive. An archive's name contains a digest of everything that the libraries are
+// compiled from: other sources or other CUDA headers give another name. The name does not depend on the interpreter.
 func archiveName(torch torchInstall) (string, error) {
 	hash := sha256.New()
 	if err := hashSources(hash); err != nil {
@@ -96,7 +96,7 @@ func unpacking(archives fs.FS, torch torchInstall) (making, bool, error) {
 }
 
 // Prebuild compiles the libraries for the torch of an interpreter, as [Build] does, and writes them into a folder as an
-// archive that a later build of dpsight can contain. It returns the archive's path.
+// archive that a later build of dpsight can contain. Prebuild returns the archive's path.
 func Prebuild(ctx context.Context, options Options, folder string) (string, error) {
 	torch, err := locateTorch(ctx, options.Python)
 	if err != nil {

@@ -31,8 +31,8 @@ func archiveOf(t *testing.T, symbols string) []byte {
 	return packed.Bytes()
 }
 
-// callingTorch makes a fake torch that calls one CUDA function, cudaMalloc. It also returns the name of the archive
-// that Build looks for.
+// callingTorch makes a fake torch that calls one CUDA function, cudaMalloc. callingTorch also returns the name of the
+// archive that Build looks for.
 func callingTorch(t *testing.T) (python, archive string) {
 	t.Helper()
 	python = completeFakeTorch(t)

@@ -50,9 +50,9 @@ type stubKind int
 const (
 	// stubIgnored is a stub that does nothing and succeeds: launches, setters, destructors.
 	stubIgnored stubKind = iota
-	// stubRefused is a stub that fails and names the function. It is for functions whose answer is not known: a caller
-	// that gets "done" would continue with a variable that was never written (torch then requested 130,000 GiB of LSTM
-	// workspace).
+	// stubRefused is a stub that fails and names the function. stubRefused is for functions whose answer is not known:
+	// a caller that gets "done" would continue with a variable that was never written (torch then requested 130,000 GiB
+	// of LSTM workspace).
 	stubRefused
 	// stubText is a stub that returns a text, since std::string(nullptr) would crash the process.
 	stubText

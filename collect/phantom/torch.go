@@ -23,14 +23,15 @@ type torchInstall struct {
 	// include is the folder with driver_types.h. cudart is its CUDART_VERSION, such as 13000.
 	include string
 	cudart  int
-	// architectures are those for which torch's kernels were compiled. It is empty if torch does not tell.
+	// architectures lists the architectures for which torch's kernels were compiled, and is empty if torch does not
+	// tell.
 	architectures []architecture
 }
 
 var cudartLine = regexp.MustCompile(`(?m)^\s*#\s*define\s+CUDART_VERSION\s+([0-9]+)`)
 
-// locateTorch finds the interpreter's torch. It returns ErrNoPython, ErrNoTorch, ErrCPUTorch or ErrNoHeaders if
-// something is missing.
+// locateTorch finds the interpreter's torch. locateTorch returns ErrNoPython, ErrNoTorch, ErrCPUTorch or ErrNoHeaders
+// if something is missing.
 func locateTorch(ctx context.Context, python string) (torchInstall, error) {
 	found, err := interpreter.Ask(ctx, python, nil)
 	if ctx.Err() != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/collect/interpreter"
 )
 
-// fakePython returns a script that answers dpsight's questions as a Python interpreter does. It also returns the
-// folder in which a test can put a fake torch.
+// fakePython returns a script that answers dpsight's questions as a Python interpreter does. fakePython also returns
+// the folder in which a test can put a fake torch.
 func fakePython(t *testing.T, withTorch bool) (python, site string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
