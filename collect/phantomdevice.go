@@ -20,7 +20,7 @@ type PhantomOptions struct {
 // MostPhantomMemory is the most memory for which the phantom GPU has addresses.
 const MostPhantomMemory = 2 << 40
 
-// OpenPhantom returns a machine that predicts. It does not look for a GPU. device is a profile's id or another name of
+// OpenPhantom returns a machine that predicts, and does not look for a GPU. device is a profile's id or another name of
 // the profile's device, with or without "phantom:" before it.
 func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	profile := strings.TrimPrefix(device, DevicePhantom+":")
@@ -87,8 +87,8 @@ func (m *Machine) Checked() bool { return m.profile.Checked }
 // ProcessBytes returns the memory of the phantom GPU that one process can allocate.
 func (m *Machine) ProcessBytes() int64 { return m.phantomFacts(&Experiment{}).MemoryBytes }
 
-// placed returns the same machine with another address policy (see phantom.Library). Both machines share what was
-// looked up for them.
+// placed returns the same machine with another address policy (see phantom.Library). The given and the returned machine
+// share what is looked up for either.
 func (m *Machine) placed(addresses string) *Machine {
 	m.found = m.shared()
 	other := *m

@@ -22,9 +22,9 @@ type Placements struct {
 	End func(*Result) (schemas.Placement, error)
 }
 
-// runPlacements makes the runs on a phantom GPU and returns the last one, whose manifest lists the others. It stops at
-// a run that was interrupted or not fully recorded, and returns that run with its error. The result is nil if there is
-// no such run.
+// runPlacements makes the runs on a phantom GPU and returns the last one, whose manifest lists the others.
+// runPlacements stops at a run that was interrupted or not fully recorded, and returns that run with its error. The
+// result is nil if a run was not made, or if its tables or its repetitions failed.
 func runPlacements(ctx context.Context, e Experiment, p Placements) (*Result, error) {
 	m := e.Machine
 	policies := m.Policies(p.Runs)
@@ -64,8 +64,8 @@ type Predictions struct {
 	Broken []string
 }
 
-// RunOn makes the runs on one machine after another, until it is interrupted. It calls tell with a machine before that
-// machine's run, and with the error of a run that was not properly recorded.
+// RunOn makes the runs on one machine after another, until a run is interrupted. RunOn calls tell with a machine before
+// that machine's run, and with the error of a run that was not properly recorded.
 func RunOn(ctx context.Context, e Experiment, machines []*Machine, p Placements,
 	tell func(*Machine, error)) (Predictions, error) {
 	var made Predictions

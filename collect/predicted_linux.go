@@ -37,7 +37,7 @@ func (r *recording) onPhantom(spec *supervisorSpec, scratch string) (leave func(
 }
 
 // inWorld makes the experiment run as some ranks of a simulated world. leave finds out which ranks joined a process
-// group. It must be called after the ranks have ended and before their use of devices is judged.
+// group. leave must be called after the ranks have ended and before their use of devices is judged.
 func (r *recording) inWorld(spec *supervisorSpec, scratch string) (leave func(), err error) {
 	world := r.plan.world
 	joined, remove, err := newScratch() // the supervisor removes scratch before joined is read

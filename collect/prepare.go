@@ -182,7 +182,7 @@ func once[T any](have map[string]*T, key string, make func() (*T, error)) (*T, e
 }
 
 // unpack writes the Python code that the experiment needs into a private folder, and returns the module search path.
-// plugin lists the modules that the agent also loads. It is "" on a GPU.
+// plugin lists the modules that the agent also loads, and is "" on a GPU.
 func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 	if err := agent.Unpack(dir); err != nil {
 		return nil, "", fmt.Errorf("unpacking the agent: %w", err)

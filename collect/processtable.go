@@ -35,7 +35,7 @@ func newRunProcesses(root int, before []int) *runProcesses {
 	return r
 }
 
-// Ours reports whether a process belongs to the run. It also claims a process that this /proc does not show and that
+// Ours reports whether a process belongs to the run. Ours also claims a process that this /proc does not show and that
 // was not on the device before the run: in a container NVML may return the host's process ids.
 func (r *runProcesses) Ours(pid int) bool {
 	r.mu.Lock()

@@ -20,14 +20,14 @@ import (
 type Progress struct {
 	RunID, Name string
 	Elapsed     time.Duration
-	// Steps is the number of steps that have ended. It is -1 before the agent has begun to write.
+	// Steps is the number of steps that have ended. Steps is -1 before the agent has begun to write.
 	Steps int64
 	// Planned is the number of steps that there will be, or 0 if unknown.
 	Planned int64
-	// UsedBytes is the memory in use on the visible devices by NVML. It is nil without NVML.
+	// UsedBytes is the memory in use on the visible devices by NVML, or nil without NVML.
 	UsedBytes *int64
-	// ReservedBytes is the highest reserved of the phantom GPU so far. It is nil before the first allocation, and on a
-	// GPU.
+	// ReservedBytes is the highest reserved memory of the phantom GPU so far. ReservedBytes is nil before the first
+	// allocation, and on a GPU.
 	ReservedBytes *int64
 	Predicted     bool
 	// Waiting is true while the run waits for a free device.
@@ -107,8 +107,8 @@ type consoleWriter struct {
 	w io.Writer
 }
 
-// Prefixed returns a writer like [Console.Writer], for one of several concurrent experiments. It writes whole lines,
-// each after the experiment's name.
+// Prefixed returns a writer like [Console.Writer], for one of several concurrent experiments. Prefixed's writer writes
+// whole lines, each after the experiment's name.
 func (c *Console) Prefixed(w io.Writer, name string) io.Writer {
 	return &prefixWriter{consoleWriter{c, w}, "[" + units.Printable(name) + "] ", nil}
 }

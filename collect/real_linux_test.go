@@ -73,8 +73,8 @@ func TestSecretsOfARealRun(t *testing.T) {
 	searchRun(t, r.Dir, planted)
 }
 
-// searchRun fails the test if a file of a run, or its name, has one of the secrets. It also checks that only the user
-// may read the run's files.
+// searchRun fails the test if a file of a run, or its name, has one of the secrets. searchRun also checks that only the
+// user may read the run's files.
 func searchRun(t *testing.T, dir string, secrets []string) {
 	t.Helper()
 	files := 0
@@ -331,7 +331,7 @@ time.sleep(1000)
 `
 
 // If a rank under torchrun fails, dpsight ends all ranks, although each has a session of its own. torchrun itself and
-// the workers of data loaders also load torch. They record nothing, and dpsight does not warn about them.
+// the workers of data loaders, which also load torch, record nothing, and dpsight does not warn about them.
 func TestLauncher(t *testing.T) {
 	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")

@@ -137,8 +137,8 @@ func TestCommandPython(t *testing.T) {
 	}
 }
 
-// fakePython writes a script that answers dpsight's probe as a Python interpreter does. Its torch has the given
-// version.py; if that is empty, it has no torch.
+// fakePython writes a script that answers dpsight's probe as a Python interpreter does. The fake interpreter's torch
+// has the given version.py; if versionPy is empty, the interpreter has no torch.
 func fakePython(t *testing.T, versionPy string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -24,9 +24,9 @@ const (
 	manifestRoom = 256 << 10
 )
 
-// reserve checks, before a script starts, that its run has disk space. It keeps some space free for the run's end until
-// release is called, and some for the manifest until last is called. Some network file systems cannot reserve space,
-// and on them it only checks.
+// reserve checks, before a script starts, that its run has disk space. reserve keeps some space free for the run's end
+// until release is called, and some for the manifest until last is called. Some network file systems cannot reserve
+// space, and on them reserve only checks.
 func reserve(dir string) (release, last func(), err error) {
 	if last, err = keepRoom(filepath.Join(dir, "reserve-manifest"), manifestRoom, manifestRoom); err != nil {
 		return nil, nil, err

@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The collector keeps disk space for the end of a run and for the manifest. It first releases the space for the end.
-// It keeps the space for the manifest until it writes the manifest, since the disk may fill while it seals the
-// journal.
+// The collector keeps disk space for the end of a run and for the manifest. The collector first releases the space for
+// the end. The collector keeps the space for the manifest until it writes the manifest, since the disk may fill while
+// the collector seals the journal.
 func TestRoomIsKeptForTheManifest(t *testing.T) {
 	dir := t.TempDir()
 	kept := func() (bytes int64) {

@@ -163,7 +163,7 @@ func (r *recording) record(ctx context.Context) error {
 	return r.finish(errors.Join(errs, r.unseen()))
 }
 
-// isolate waits until the device is free. It returns false if it was interrupted.
+// isolate waits until the device is free, and returns false if the wait was interrupted.
 func (r *recording) isolate(ctx context.Context) bool {
 	stop, done := make(chan struct{}), make(chan *schemas.Isolation, 1)
 	go func() {
@@ -208,7 +208,7 @@ func (r *recording) progress(p Progress) {
 	}
 }
 
-// run runs the experiment from its start to its end. Its errors concern recording, not the experiment.
+// run runs the experiment from its start to its end. run's errors concern recording, not the experiment.
 func (r *recording) run(ctx context.Context) error {
 	scratch, remove, err := newScratch()
 	if err != nil {

@@ -70,8 +70,8 @@ func TestGPUSampler(t *testing.T) {
 	}
 }
 
-// If the driver answers slowly, the sampler reads figures other than memory less often. It counts the ticks that it
-// missed.
+// If the driver answers slowly, the sampler reads figures other than memory less often. The sampler counts the ticks
+// that it missed.
 func TestSlowDriver(t *testing.T) {
 	gpu := newFakeGPU()
 	gpu.quiet, gpu.delay = 1, 2*time.Millisecond
@@ -214,8 +214,8 @@ func TestMergeSegments(t *testing.T) {
 	}
 }
 
-// The test measures the collector's CPU time when it samples every 10 ms and the device answers at once. It then
-// consists of wake-ups and of reading /proc.
+// The test measures the collector's CPU time when it samples every 10 ms and the device answers at once. The experiment
+// sleeps for COST_S seconds, 3 by default.
 func TestCollectorCost(t *testing.T) {
 	e := experiment(t, "sleep "+cmp.Or(os.Getenv("COST_S"), "3"))
 	m := run(t, e).Manifest
@@ -232,9 +232,9 @@ func TestCollectorCost(t *testing.T) {
 		*m.Collector.SealCPUNS <= 0 || all > int64(processCPU())+5e8 {
 		t.Errorf("%+v", m.Collector)
 	}
-	// dpsight claims at most 2 % of a core, which the tests of examples check. This run of three seconds is mostly the
-	// start, and a busy machine and the race detector cost more. So the bound of 20 % only catches a collector that
-	// spins.
+	// dpsight claims at most 2 % of a core, which the tests of examples check. In a run of three seconds, the
+	// collector's CPU time is mostly from the start, and a busy machine and the race detector cost more. So the bound
+	// of 20 % only catches a collector that spins.
 	if share > 0.2 {
 		t.Errorf("the collector took %.1f %% of a core", 100*share)
 	}

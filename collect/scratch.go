@@ -11,8 +11,8 @@ import (
 // youngScratch is the age up to which an unlocked folder is kept: its collector may be about to lock it.
 const youngScratch = time.Minute
 
-// newScratch creates a temporary folder, which remove deletes. It first deletes folders that killed collectors left
-// behind. A folder is locked as long as its collector lives, and a lock ends with its process.
+// newScratch creates a temporary folder, which remove deletes. newScratch first deletes folders that killed collectors
+// left behind. A folder is locked as long as its collector lives, and a lock ends with its process.
 func newScratch() (dir string, remove func(), err error) {
 	clearScratch(time.Now())
 	if dir, err = os.MkdirTemp("", schemas.ScratchPrefix); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// clearScratch removes the temporary folders that killed collectors left. It keeps folders that are in use, that are
-// young, or that other programs made.
+// clearScratch removes the temporary folders that killed collectors left. clearScratch keeps folders that are in use,
+// that are young, or that other programs made.
 func TestScratchOfKilledCollectorsIsCleared(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	mine, remove, err := newScratch()

@@ -28,7 +28,7 @@ type segmentWriter[T any] struct {
 	written int64
 }
 
-// add adds a row. It never waits for the disk.
+// add adds a row, and never waits for the disk.
 func (w *segmentWriter[T]) add(row T) {
 	w.mu.Lock()
 	w.rows = append(w.rows, row)
@@ -58,8 +58,8 @@ func (w *segmentWriter[T]) flush() error {
 	return nil
 }
 
-// Recover completes the tables of a run whose collector was killed. It returns an error for a run that is still being
-// recorded.
+// Recover completes the tables of a run whose collector was killed. Recover returns an error for a run that is still
+// being recorded.
 func Recover(dir string) error {
 	if Running(dir) {
 		return schemas.WithHint(errors.New("the run is still being collected"), "dpsight makes its tables when "+
@@ -89,8 +89,8 @@ func RecoverTables(dir string) error {
 
 // MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet, and removes them. A
 // run that ended by itself has no segments left. A run whose collector was killed has segments, and perhaps incomplete
-// files, which MergeSegments removes. It can be interrupted and called again. The run must not be running (see
-// [Running]), and no other process may write its files: the collector holds the run's lock, and ingest locks the
+// files, which MergeSegments removes. MergeSegments can be interrupted and called again. The run must not be running
+// (see [Running]), and no other process may write its files: the collector holds the run's lock, and ingest locks the
 // folder.
 func MergeSegments(dir string) error {
 	for _, folder := range []string{dir, filepath.Join(dir, spool.Dir)} {

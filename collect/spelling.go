@@ -67,7 +67,7 @@ func beside(question, known string) string {
 }
 
 // profileCalled returns the profile of a device, by its id or by a common name such as H100, rtx4090, 4090, A100-80G or
-// "NVIDIA H100 80GB HBM3". It returns "" if no device has the name, or if several have.
+// "NVIDIA H100 80GB HBM3". profileCalled returns "" if no device has the name, or if several have.
 func profileCalled(device string) string {
 	called := calledName(device)
 	found := slices.DeleteFunc(phantom.Profiles(), func(id string) bool {

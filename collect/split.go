@@ -72,8 +72,8 @@ func Without(base []string, names ...string) []string {
 	})
 }
 
-// Overlay sets variables in an environment, as from os.Environ. If base is nil, it uses this process's environment. It
-// replaces existing variables, since a C library takes the first of two entries.
+// Overlay sets variables in an environment, as from os.Environ. If base is nil, Overlay uses this process's
+// environment. Overlay replaces existing variables, since a C library takes the first of two entries.
 func Overlay(base []string, set map[string]string) []string {
 	if base == nil {
 		base = os.Environ()

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A stepCounter follows the live journals of a run and counts the steps that have ended. It reads each record once.
+// A stepCounter follows the live journals of a run and counts the steps that have ended. A stepCounter reads each
+// record once.
 type stepCounter struct {
 	dir       string
 	processes map[string]*followed
@@ -24,7 +25,7 @@ func newStepCounter(dir string) *stepCounter {
 }
 
 // Recording returns how far a run has come that is still being recorded, or nil for other runs. The mark of a step is
-// on disk as soon as the step has ended. Its events are on disk after the next drain, which writes to the file of
+// on disk as soon as the step has ended. A step's events are on disk after the next drain, which writes to the file of
 // frames.
 func Recording(dir string) *store.Progress {
 	if !Running(dir) {

@@ -40,7 +40,7 @@ type supervisor struct {
 	restore func()
 }
 
-// keep does the whole work of a supervisor. It runs on the main thread, which lives as long as the process: the
+// keep does the whole work of a supervisor. keep runs on the main thread, which lives as long as the process: the
 // parent-death signal of the experiment depends on the thread that started it.
 func keep() int {
 	runtime.LockOSThread()

@@ -45,8 +45,8 @@ func (p endpoints) close() {
 // newSession opens an experiment's terminals. user is the terminal on which output is shown.
 func newSession(user, stdin *os.File) (*session, error) {
 	s := &session{user: user, resized: make(chan os.Signal, 1), paused: make(chan os.Signal, 1)}
-	// This comes before the experiment starts: otherwise Ctrl-Z would stop only this process, while the experiment
-	// would continue.
+	// newSession catches SIGTSTP before the experiment starts: otherwise Ctrl-Z would stop only this process, while the
+	// experiment would continue.
 	signal.Notify(s.paused, syscall.SIGTSTP)
 	var err error
 	if s.stopped, s.stop, err = os.Pipe(); err != nil {

@@ -18,8 +18,8 @@ const oldestMajor, oldestMinor = 2, 10
 // probeTime limits the time for probing an interpreter, which takes seconds on a cold file system.
 const probeTime = 60 * time.Second
 
-// Install says what an interpreter would import. It is found without importing anything, since importing torch takes
-// seconds and may fail.
+// Install says what an interpreter would import. Probe fills an Install without importing anything, since importing
+// torch takes seconds and may fail.
 type Install struct {
 	Python string // version of Python
 	Torch  string // version; "" if absent

@@ -26,7 +26,8 @@ print("` + interpreter.Marker + `", end="")
 torch_probes.main()
 `
 
-// TorchFeatures tests the agent's features in an interpreter's torch. It hides the GPUs, so that the probes use none.
+// TorchFeatures tests the agent's features in an interpreter's torch. TorchFeatures hides the GPUs, so that the probes
+// use none.
 func TorchFeatures(ctx context.Context, python string) ([]schemas.TorchFeature, error) {
 	ctx, cancel := context.WithTimeout(ctx, probesTime)
 	defer cancel()

@@ -176,7 +176,7 @@ func (w *World) strangers(folder string) (ranks []string) {
 	return ranks
 }
 
-// astray returns a text that names the ranks which took memory on another rank's device, or "". It leaves out
+// astray returns a text that names the ranks which took memory on another rank's device, or "". astray leaves out
 // strangers, the ranks that joined no process group. A prediction of single ranks does not show what several ranks hold
 // together on one device, so only this text reveals the problem.
 func (w *World) astray(uses []phantom.Use, strangers []string) string {

@@ -15,8 +15,8 @@ type Trail[A Answer] struct {
 	Stopped error // nil if the search ended normally
 }
 
-// All searches every cell. All calls begin for each cell, and found for each value with an answer. A failure in one
-// cell does not stop the other cells, but an interruption ends the whole search. If the first cell's search ends with a
+// All searches every cell, and calls begin for each cell and found for each value with an answer. A failure in one cell
+// does not stop the other cells, but an interruption ends the whole search. If the first cell's search ends with a
 // usage error before any answer, All returns that error.
 func (s *Search[A]) All(ctx context.Context, cells []Cell, begin func(*Cell),
 	found func(*Trail[A])) ([]Trail[A], error) {

@@ -155,8 +155,8 @@ var convolutions = []convolution{
 		11927927},
 	{"weight", "bfloat16", false, []int64{64, 48, 48, 48}, []int64{192, 48, 3, 3}, []int64{64, 192, 24, 24}, 2, 1,
 		false, 35687055},
-	// This convolution of private_conv is as large as convolutions for which cuDNN uses Winograd's algorithm, but here
-	// cuDNN does not use that algorithm.
+	// The next three convolutions, of private_conv, are as large as convolutions for which cuDNN uses Winograd's
+	// algorithm, but cuDNN computes these three otherwise.
 	{"weight", "float32", false, []int64{52, 64, 16, 16}, []int64{128, 64, 3, 3}, []int64{52, 128, 16, 16}, 1, 1, false,
 		14451343},
 	{"weight", "float32", false, []int64{52, 128, 8, 8}, []int64{256, 128, 3, 3}, []int64{52, 256, 8, 8}, 1, 1, false,

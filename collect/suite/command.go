@@ -35,7 +35,7 @@ func (e *expansion) command(given map[string]scalar, bare bool) ([]string, error
 	return argv, nil
 }
 
-// Fill fills one placeholder of a command's template. It returns an error if no word contains {name}, since the value
+// Fill fills one placeholder of a command's template. Fill returns an error if no word contains {name}, since the value
 // would then have no effect.
 func Fill(template []string, name, value string) ([]string, error) {
 	found := false

@@ -143,7 +143,7 @@ func (t *texts) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(t))
 }
 
-// decode reads a suite's file. Its errors have one line.
+// decode reads a suite's file. decode's errors have one line.
 func decode(text []byte) (*document, error) {
 	d := &document{}
 	dec := yaml.NewDecoder(bytes.NewReader(text))

@@ -20,8 +20,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// suiteVariable is an environment variable with a suiteRequest in JSON. It makes the test binary a program that runs
-// or resumes the request's suite.
+// suiteVariable is an environment variable with a suiteRequest in JSON. suiteVariable makes the test binary a program
+// that runs or resumes the request's suite.
 const suiteVariable = "DPSIGHT_TEST_SUITE"
 
 type suiteRequest struct {
@@ -96,7 +96,8 @@ type moment struct {
 	after      time.Duration
 }
 
-// killed starts the suite and sends it a signal at a moment. It reports whether the suite was done before that.
+// killed starts the suite and sends it a signal at a moment. killed reports whether the suite was done before the
+// signal.
 func (r suiteRequest) killed(t *testing.T, at moment, signal syscall.Signal) (finished bool) {
 	t.Helper()
 	t.Logf("%s %s after the start of experiment %d", signal, at.after, at.experiment)
@@ -216,7 +217,7 @@ func (r suiteRequest) intact(t *testing.T, kills int) {
 }
 
 // If a suite is killed at any moment, by SIGKILL, SIGTERM or SIGINT, and then resumed, it loses at most the runs that
-// were being made. It repeats no finished run.
+// were being made. The resumed suite repeats no finished run.
 func TestKillAndResume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs one-second scripts for a while")

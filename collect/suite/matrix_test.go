@@ -164,8 +164,9 @@ func TestParseRefusesPlans(t *testing.T) {
 	}
 }
 
-// In exclude, where and baseline, and with --only, a name such as ew stands for the method dpsgd with an option. It
-// selects only experiments with both. This also works for experiments that the options refuse: ew has no bf16.
+// In exclude, where and baseline, and with --only, a name such as ew stands for the method dpsgd with an option. A name
+// such as ew selects only experiments with both the method and the option, and also selects among experiments that the
+// options refuse: ew has no bf16.
 func TestNamesOfMethodsWithParameters(t *testing.T) {
 	names := func(s *Suite) string {
 		var out []string

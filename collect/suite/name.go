@@ -67,7 +67,7 @@ func (e *expansion) varies(list []*Experiment, name string) bool {
 	return false
 }
 
-// nameOf joins the values that a name shows. It leaves out values that are completely masked. Values that are words
+// nameOf joins the values that a name shows. nameOf leaves out values that are completely masked. Values that are words
 // appear without their parameter's name, unless full is true.
 func (e *expansion) nameOf(x *Experiment, shown map[string]any, varies map[string]bool, full bool) string {
 	var parts []string

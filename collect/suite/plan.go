@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Plan returns the plan of the suite. r says which runs the store already has. It may be nil. resuming is true if these
-// runs are not made again.
+// Plan returns the plan of the suite. r says which runs the store already has, and may be nil. resuming is true if the
+// store's runs are not made again.
 func (s *Suite) Plan(r *Resumption, resuming bool) schemas.Plan {
 	doc := schemas.Plan{Schema: schemas.PlanSchema, Name: s.Name, Baseline: s.maskedBaseline(),
 		TimeoutS: s.Timeout.Seconds(), CooldownS: s.Cooldown.Seconds(),

@@ -97,9 +97,10 @@ func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 //   - A run that an interruption ended, or whose collector was killed, is made again.
 //
 // Resume waits for a run whose collector was killed and whose supervisor is still ending it. If the store has no suite
-// with that name, it begins one. If two processes begin at the same time, the second continues the first one's suite.
-// With LookOnly, it then returns nil. It returns an error if another dpsight process is running the suite. The result
-// keeps other processes out until [Suite.Run] ends or Close is called.
+// with that name, Resume begins one. If two processes begin at the same time, the second continues the first one's
+// suite. With LookOnly, Resume waits for no run, and returns nil if the store has no suite with that name. Without
+// LookOnly, Resume returns an error if another dpsight process is running the suite. The result keeps other processes
+// out until [Suite.Run] ends or Close is called.
 func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	if o.LookOnly {
 		doc, err := s.earlier(st, o)
@@ -180,7 +181,7 @@ func (r *Resumption) announce(st *store.Store) error {
 	return nil
 }
 
-// lock locks a suite. It returns an error if another dpsight process is working on the suite.
+// lock locks a suite, and returns an error if another dpsight process is working on the suite.
 func lock(st *store.Store, id string) (unlock func(), err error) {
 	unlock, err = st.LockSuite(id)
 	if errors.Is(err, schemas.ErrLocked) {

@@ -14,23 +14,24 @@ import (
 
 // Options say how a suite is run.
 type Options struct {
-	// Template has what all experiments share: Store, Machine, Python, Signals, and the output. Run ignores its
-	// command, name and parameters. Its Timeout applies if the suite has none.
+	// Template has what all experiments share: Store, Machine, Python, Signals, and the output. Run ignores Template's
+	// command, name and parameters. Template's Timeout applies if the suite has no timeout.
 	Template collect.Experiment
 	// Resume is the result of [Suite.Resume]. nil means that a new suite begins.
 	Resume *Resumption
 	// Jobs is the number of experiments that run at the same time, each on its own GPU. 0 means 1.
 	Jobs int
-	// Output sets the writers of an experiment's output, if several run at the same time. It may be nil.
+	// Output sets the writers of an experiment's output, if several experiments run at the same time. Output may be
+	// nil.
 	Output func(Task, *collect.Experiment)
 	// Begin is called before the i-th run of the suite, and End after it. Calls are serialised, and come between the
-	// runs of one job, so End can disturb only the runs of other jobs. Both may be nil.
+	// runs of one job, so End can disturb only the runs of other jobs. Begin and End may be nil.
 	Begin func(i, of int, t Task)
-	// End makes the tables of each run. For a continued suite it also makes the missing tables of earlier runs. An
-	// error that it returns stops nothing.
+	// End makes the tables of each run. For a continued suite End also makes the missing tables of earlier runs. An
+	// error that End returns stops nothing.
 	End func(*collect.Result) error
-	// Deciding is called when a prediction is repeated with another answer to a read of an unknown value. Its calls are
-	// serialised like those of Begin and End.
+	// Deciding is called when a prediction is repeated with another answer to a read of an unknown value. Calls of
+	// Deciding are serialised like calls of Begin and End.
 	Deciding collect.Deciding
 
 	split func(n int) ([]*collect.Machine, error) // nil means Template.Machine.Split
@@ -52,8 +53,8 @@ type running struct {
 }
 
 // Run makes all runs of the suite that are still to be made. A failed run does not stop the other runs. An interruption
-// stops all. It writes the suite's document before the first run and after each run. It returns an error of the suite
-// itself or, if no experiment could be run, the first experiment's error.
+// stops all runs. Run writes the suite's document before the first run and after each run. Run returns an error of the
+// suite itself or, if no experiment could be run, the first experiment's error.
 func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	r := &running{suite: s, options: o, store: store.Open(o.Template.Store), out: &Outcome{Planned: len(s.Tasks())}}
 	plan := o.Resume

@@ -115,7 +115,7 @@ type Experiment struct {
 	Name   string
 	Params map[string]any // all parameters, as from experiments.Resolve; for a suite with its own command, as in the file
 	Bare   bool
-	// Command is the user's command. It is nil for a built-in experiment.
+	// Command is the user's command, or nil for a built-in experiment.
 	Command []string
 	// Key is a hash of the content: the same experiment has the same key in every suite.
 	Key     string

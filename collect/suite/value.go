@@ -89,8 +89,8 @@ func (s *scope) same(name string, a, b any) bool {
 }
 
 // is reports whether an experiment's parameter has a value. A method's name that implies other parameters, as functorch
-// does for dpsgd, requires these parameters too. An experiment that was refused has no parameters. Its own name for the
-// method then supplies them.
+// does for dpsgd, requires these parameters too. If a refused experiment lacks the implied parameters, the experiment's
+// own name for the method supplies them.
 func (s *scope) is(params map[string]any, name string, value any) bool {
 	p, ok := params[name]
 	if !ok || !s.same(name, p, value) {

@@ -52,7 +52,7 @@ func ExpectGone(t testing.TB, runID string) {
 	}
 }
 
-// Eventually waits until ok returns true. It fails the test if that takes longer than two minutes.
+// Eventually waits until ok returns true. Eventually fails the test if ok stays false for longer than two minutes.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(hangLimit); !ok(); time.Sleep(2 * time.Millisecond) {

@@ -22,9 +22,9 @@ class Reference:
 def per_example_loop(
     model: nn.Module, inputs: Tensor, targets: Tensor, max_grad_norm: float, *, per_layer: bool = False
 ) -> Reference:
-    """Sums the gradients of each example's own mean loss, clipped and unclipped.
+    """Sums the gradients of each example's own mean loss, unclipped and clipped to max_grad_norm.
 
-    It clips the whole gradient to max_grad_norm, or each parameter's to max_grad_norm / sqrt(number of parameters).
+    With per_layer, the loop clips each parameter's gradient to max_grad_norm / sqrt(number of parameters).
     """
     names = [name for name, _ in model.named_parameters()]
     parameters = list(model.parameters())

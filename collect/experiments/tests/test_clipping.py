@@ -33,7 +33,7 @@ TOKENS = (1, SIDE - 1, SIDE, SIDE + 1, 3 * SIDE + 2)
 
 
 class Peak(TorchDispatchMode):
-    """Measures the most bytes that tensors made under this mode hold at once. It does not see memory inside
+    """Measures the most bytes that tensors made under this mode hold at once. Peak does not see memory inside
     operators."""
 
     def __init__(self) -> None:

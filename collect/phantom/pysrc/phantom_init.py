@@ -138,7 +138,7 @@ class Init:
     # -- making
 
     def _make(self, number: int) -> None:
-        """Makes a deferred tensor. This runs on a separate thread, while the thread that accessed the tensor waits."""
+        """Makes a deferred tensor on a separate thread, while the thread that accessed the tensor waits."""
         self._local.makes = True
         try:
             recipe = self._recipes.get(number)
@@ -224,7 +224,7 @@ class Init:
                 return function(module, change, *args, **kwargs)
 
             def changed(tensor: Any) -> Any:
-                # Other tensors may have no size yet, or no memory of their own.
+                # A tensor of a type outside self._plain may have no size yet, or no memory of its own.
                 if type(tensor) not in self._plain:
                     return change(tensor)
                 recipe = self._recipe_of(tensor)

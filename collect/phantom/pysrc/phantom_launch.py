@@ -1,7 +1,7 @@
 """Runs a command once for each of several ranks: phantom_launch.py NAME=VALUE,…;NAME=VALUE,… COMMAND…
 
 The ranks do not communicate, so they need not run at the same time: at most as many run at once as there are
-processors. Each rank writes to this process's output. This process exits with the code of the rank that failed first,
+processors. Each rank writes to the launcher's output. The launcher exits with the code of the rank that failed first,
 whose exception the collector reports.
 """
 

@@ -1,9 +1,9 @@
 """Lets one rank run as if in a world of several ranks: the other ranks do not run, and count as copies of this rank.
 
-csrc/nccl.c does this for NCCL. This module replaces all other code that would wait for another rank. The store at which
-the ranks meet answers for the other ranks. gloo's process group is torch's own fake one. Collectives of Python objects
-both send and receive this rank's objects. What only another rank knows stays unknown: if another rank broadcasts an
-object, this rank gets its own.
+csrc/nccl.c makes NCCL wait for no other rank. phantom_ranks replaces all other code that would wait for another rank.
+The store at which the ranks meet answers for the other ranks. gloo's process group is torch's own fake one. Collectives
+of Python objects both send and receive this rank's objects. What only another rank knows stays unknown: if another rank
+broadcasts an object, this rank gets its own.
 
 If all ranks run, as under torchrun, they meet as usual, and gloo carries the objects that NCCL would carry.
 """
@@ -28,7 +28,7 @@ ANSWER = b"\x07" * 128
 ignores."""
 
 QUIET = {
-    # These settings stop NCCL's monitor threads, which would ask the store every few seconds whether another rank has
+    # QUIET's settings stop NCCL's monitor threads, which would ask the store every few seconds whether another rank has
     # failed.
     "TORCH_NCCL_ENABLE_MONITORING": "0",
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
@@ -414,7 +414,7 @@ class _Post:
         self._counts: dict[str, int] = {}
 
     def _peer(self, group: Any, rank: int | None, group_rank: int | None) -> int | None:
-        """The rank of the other side in the group. None means that torch's own function handles the call or reports an
+        """The rank of the other side in the group, or None if torch's own function handles the call or reports an
         error."""
         if self._groups.lacks_this_rank(group) or (rank is None) == (group_rank is None):
             return None
@@ -514,9 +514,9 @@ def _carry_objects(dist: Any, c10d: Any) -> None:
 
 
 class _Sizes:
-    """The collectives by which torch's functions for objects exchange sizes and move bytes. On the device they do their
-    usual work. Sizes decide the next allocation, so gloo also carries sizes on the host. It does not carry the
-    bytes."""
+    """The collectives by which torch's functions for objects exchange sizes and move bytes. On the device the
+    collectives do their usual work. Sizes decide the next allocation, so gloo also carries sizes on the host, but not
+    the bytes."""
 
     def __init__(self, c10d: Any, carrier: Any) -> None:
         self._c10d, self._carrier = c10d, carrier
@@ -580,8 +580,8 @@ def _is_size(tensor: Any) -> bool:
 
 
 def _allocate(groups: phantom_torch.Groups, function: Any, call: inspect.BoundArguments, moves: Any) -> None:
-    """Makes one of torch's functions for objects allocate what it would allocate over NCCL. Its results are unused, so
-    its reads are not listed."""
+    """Makes one of torch's functions for objects allocate what it would allocate over NCCL. The function's results are
+    unused, so its reads are not listed."""
     values = _values()
     with values.unlisted() if values else contextlib.nullcontext():
         groups.repeat(function, call, moves)

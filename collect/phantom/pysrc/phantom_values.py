@@ -4,9 +4,9 @@ No CUDA kernel computes anything on a phantom GPU, but values steer programs. A 
 tensor left in memory would choose a branch at random. ``libphantom_values.so`` tracks which small tensors have true
 values on the device: values that came from the host, and the results of operators on known values. If an operator's
 inputs are known, the library also runs the operator's CPU kernel, directly on the phantom GPU's memory, which is host
-memory. Then
+memory. The rules for reads and checks of values are:
 
-* a read (``.item()``, ``.cpu()``, ``.tolist()``, ``print``) of any other value gives zeros, and :meth:`Values.reads`
+* a read (``.item()``, ``.cpu()``, ``.tolist()``, ``print``) of an unknown value gives zeros, and :meth:`Values.reads`
   lists its place in the script. A read of a floating-point scalar, above all a loss, gives a slowly falling value, and
   comparisons of such scalars use it, so that loops that watch a loss go on as on a device. A truth value that one line
   has read as false very often in a row is once read as true, so that a loop that waits for it ends;
@@ -19,11 +19,11 @@ memory. Then
 * a time between two CUDA events, which is always the same, counts as a read of an unknown value.
   :meth:`Values.notes` names code that asks how much of the device is free.
 
-This module is the part that needs Python: it finds the line of the script that is running. The kernels themselves are
-in C++: a kernel in Python would leave a Python object on each tensor that it touches, so autograd would not take over a
-gradient, and peaks would move.
+phantom_values.py is the part that needs Python: it finds the line of the script that is running. The kernels themselves
+are in C++: a kernel in Python would leave a Python object on each tensor that it touches, so autograd would not take
+over a gradient, and peaks would move.
 
-``install(torch)`` is called once after ``import torch``. It neither needs nor initialises CUDA.
+``install(torch)``, called once after ``import torch``, neither needs nor initialises CUDA.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from typing import Any
 
 import phantom_torch
 
-# This module is loaded by its path, as the agent loads plugins. This lets the modules beside it find it too.
+# The agent loads phantom_values by its path, as a plugin. sys.modules lets the modules beside it find it too.
 sys.modules.setdefault("phantom_values", sys.modules[__name__])
 
 _READ, _BOUND, _EXACT, _ASSUMED, _COPIED, _CHECK = range(6)
@@ -52,12 +52,12 @@ _USUAL, _OTHER, _TRUE = range(3)
 """The ways in which a read is answered: csrc/values/listener.h."""
 
 MANY = 10_000
-"""The number of reads on one line from which on a warning names it. It is also the number of successive false reads
+"""The number of reads on one line from which on a warning names the line, and the number of successive false reads
 after which a truth value reads as true once. Values that a script reads once a step or a token are not read as often in
 a prediction, unless a loop waits for them."""
 
 AGAIN = 1_000
-"""The same number for a truth value that was true before. It is lower, since a loop within a loop waits each time."""
+"""Replaces MANY for a truth value that read as true before. AGAIN is lower, since a loop in a loop waits each time."""
 
 _NAMED = 5
 """The most places of each kind that :meth:`Values.notes` names."""
@@ -150,7 +150,7 @@ class Values:
 
     def assumed(self) -> dict[str, int]:
         """How often so far checks for finite or valid values were answered by assumption, by ``file:line``. One check
-        may consist of several operators."""
+        of values may consist of several operators."""
         places: dict[str, int] = {}
         with self._lock:
             for (place, _), count in self._asked.items():
@@ -163,7 +163,7 @@ class Values:
 
     @contextlib.contextmanager
     def unlisted(self) -> Iterator[None]:
-        """A context in which this thread's reads are not listed. It is for reads whose values nothing uses."""
+        """A context in which this thread's reads are not listed, for reads whose values nothing uses."""
         self._unlisted.on = True
         try:
             yield
@@ -180,8 +180,8 @@ class Values:
         return self._tally(_READ)
 
     def suspects(self, traceback: Any) -> list[str]:
-        """The reads that may have caused the failure with this traceback, by name. Such a read was made in one of the
-        traceback's functions, at or before the line that the traceback shows, or in a call a few lines above. The
+        """The reads that may have caused the failure with this traceback, by name. A suspect read was made in one of
+        the traceback's functions, at or before the line that the traceback shows, or in a call a few lines above. The
         innermost function comes first, then the latest read."""
         reached: list[tuple[Any, int]] = []
         while traceback is not None:
