@@ -233,8 +233,8 @@ func TestCollectorCost(t *testing.T) {
 		t.Errorf("%+v", m.Collector)
 	}
 	// dpsight claims at most 2 % of a core, which the tests of examples check. In a run of three seconds, the
-	// collector's CPU time is mostly from the start, and a busy machine and the race detector cost more. So the bound
-	// of 20 % only catches a collector that spins.
+	// collector's CPU time is mostly from the start, and a busy machine and the race detector cost more. The bound of
+	// 20 % therefore only catches a collector that spins.
 	if share > 0.2 {
 		t.Errorf("the collector took %.1f %% of a core", 100*share)
 	}

@@ -9,12 +9,12 @@ type UnansweredError struct{ Text string }
 func (e *UnansweredError) Error() string { return e.Text }
 
 // Search calls try for values until the largest that fits is known. Search tries the ends of the range, then bisects.
-// Bisection assumes that all values below a fitting value fit too. This assumption may be wrong: a library may choose
-// another algorithm for a larger batch, and reserved depends on the sizes of cached segments. So Search also tries
-// values that bisection does not need. After the lowest value that does not fit, Search tries the next value and
-// another one beyond, and continues there if one of them fits. Search then tries the value before the largest that fits
-// or, if all fit, also the middle. The tries of smaller values do not change the answer, but show the caller a smaller
-// value that does not fit. Each value is tried once. Search stops at the first error and returns it. An
+// Bisection assumes that all values below a fitting value fit too. But a smaller value need not fit: a library may
+// choose another algorithm for a larger batch, and reserved depends on the sizes of cached segments. Search therefore
+// also tries values that bisection does not need. After the lowest value that does not fit, Search tries the next value
+// and another one beyond, and continues there if one of them fits. Search then tries the value before the largest that
+// fits or, if all fit, also the middle. The tries of smaller values do not change the answer, but show the caller a
+// smaller value that does not fit. Search tries each value once. Search stops at the first error and returns it. An
 // [UnansweredError] for a value that bisection does not need does not stop Search.
 func (v *Values) Search(try func(value int64) (fits bool, err error)) error {
 	asked, unanswered := map[int64]bool{}, map[int64]*UnansweredError{}

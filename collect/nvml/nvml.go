@@ -2,8 +2,8 @@
 // takes no device memory. The package never asks for PCIe throughput, since the call for PCIe throughput blocks for 20
 // ms.
 //
-// The package has its own small interface instead of go-nvml's some 300 methods. So a fake for tests takes a few lines,
-// and a build without cgo, which go-nvml needs, differs only in [Open].
+// The package has its own small interface instead of go-nvml's some 300 methods. With such a small interface, a fake
+// for tests takes a few lines, and a build without cgo, which go-nvml needs, differs only in [Open].
 package nvml
 
 import "fmt"

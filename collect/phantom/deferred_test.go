@@ -9,7 +9,7 @@ import (
 )
 
 // The test runs the phantom GPU's code for deferred host memory without torch. The test links each C program of
-// testdata/deferred with deferred.c and reads.c. Each program must exit with 0.
+// testdata/deferred with deferred.c and reads.c. Each C program must exit with 0.
 func TestDeferredMemory(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {

@@ -30,9 +30,9 @@ type Library struct {
 	// InductorDir is "". Build sets it to a folder of the cache.
 	ScratchDir string
 	// InductorDir is TorchInductor's cache folder. The cache records which variant of a kernel was fastest. Timing the
-	// variants allocates memory, and a run with a filled cache times none. So a run whose memory must not depend on
-	// earlier runs needs an empty folder. InductorDir must never be the user's cache, since on the phantom GPU the
-	// fastest variant is random.
+	// variants allocates memory, and a run with a filled cache times none. A run whose memory must not depend on
+	// earlier runs therefore needs an empty InductorDir. InductorDir must never be the user's cache, since on the
+	// phantom GPU the fastest variant is random.
 	InductorDir string
 	// Devices is the number of devices, from 1 to [MostDevices]. 0 means 1.
 	Devices int
