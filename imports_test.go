@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"scripts": {"schemas", "collect", "ingest"}, // the maintainers' own tools
 }
 
-// pure lists packages that must not read or write. These packages and the packages below them use no files, print
+// pure lists packages that must not read or write. The listed packages and the packages below them use no files, print
 // nothing and start no processes.
 var pure = []string{"analyze", "ingest/steps", "ingest/join", "ingest/modelnames", "ingest/replay",
 	"ingest/annotations"}

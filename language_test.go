@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// dialect matches phrases such as "of which". This project's English had too many sentences with such phrases.
+// dialect matches phrases such as "of which". dpsight's comments and documents had too many sentences with phrases of
+// the dialect.
 var dialect = regexp.MustCompile(`\b(of which|that of|those of|but for)\b`)
 
 var commentLine = regexp.MustCompile(`^\s*(//|#|\*|/\*)`)

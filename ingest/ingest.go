@@ -102,8 +102,8 @@ func derive(dir string, o Options) (*schemas.IngestReport, error) {
 }
 
 // sealLate seals the journals that a killed collector left unsealed. A run that ended well has unsealed journals only
-// if sealing failed. Such a journal must be whole, since its process ended before the run did; if it is torn, its tail
-// was lost later, and sealLate returns an error.
+// if sealing failed. An unsealed journal of a run that ended well must be whole, since the journal's process ended
+// before the run did. If the journal is torn or has no end, its tail was lost later, and sealLate returns an error.
 func sealLate(folder string, m *schemas.Manifest) error {
 	paths, err := spool.LiveJournals(folder)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// These are the names of the sets of scripts that show how exact predictions are. examples/README.md says what each
-// set proves.
+// Names of the sets of scripts that show how exact predictions are. examples/README.md says what each set proves.
 const (
 	development = "development"
 	heldOut     = "held-out"
@@ -111,7 +110,7 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 		runs = append(runs, summariesOf(t, folder)...)
 	}
 	builtIn := predict.Accuracy(figuresOf(t, "predicted"), runs, "")
-	// These are the experiments of examples/plain.
+	// Only the experiments of examples/plain are predicted but not measured.
 	if !slices.Equal(builtIn.Unmeasured, []string{"gan", "llama_lora", "resnet"}) || len(builtIn.Unpredicted) > 0 {
 		t.Errorf("of the built-in experiments, predicted and not measured are %q, the reverse %q", builtIn.Unmeasured,
 			builtIn.Unpredicted)

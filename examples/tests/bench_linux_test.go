@@ -31,8 +31,8 @@ const (
 	paperShare   = 1.0 // of a paper of all seven methods, which took 1.4 s
 )
 
-// BenchmarkReport measures the whole of "dpsight report": reading the runs' tables, analysing, drawing and writing. It
-// fails if the limits are exceeded.
+// BenchmarkReport measures the whole of "dpsight report": reading the runs' tables, analysing, drawing and writing.
+// BenchmarkReport fails if a limit of time or memory is exceeded.
 func BenchmarkReport(b *testing.B) {
 	b.Run("three", func(b *testing.B) {
 		benchmarkReport(b, threeShare, func(r store.Run) bool {
@@ -80,8 +80,8 @@ func benchmarkReport(b *testing.B, limit float64, of func(store.Run) bool) {
 	}
 }
 
-// BenchmarkReportPaper measures the whole of "dpsight paper" with its default width and theme. It fails if the limits
-// are exceeded.
+// BenchmarkReportPaper measures the whole of "dpsight paper" with its default width and theme. BenchmarkReportPaper
+// fails if a limit of time or memory is exceeded.
 func BenchmarkReportPaper(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(reportCores))
 	runs, _, err := store.Open(headline).Runs()

@@ -147,8 +147,8 @@ func device(t testing.TB, e *example) schemas.DeviceVerdict {
 	return e.in.Report.Devices[0]
 }
 
-// All recordings with events come from a real GPU. They lack no event, and replay agrees with torch's own counters to
-// the byte.
+// All recordings with events come from a real GPU and lack no event, and replay agrees with torch's own counters to the
+// byte.
 func TestConservation(t *testing.T) {
 	for m, e := range recordings(t) {
 		if e.Manifest.Source != schemas.Measured || e.Manifest.Status != schemas.StatusOK && m != "oom/die" {
@@ -362,8 +362,8 @@ func TestRepetitions(t *testing.T) {
 }
 
 // While an experiment runs, even a short one, the collector takes at most 2 % of a core. For recordings whose manifest
-// lacks the collector's set-up time, the limit is 3 %. Their collector read NVML's gauges while the script made its
-// CUDA context, and used a core for a tenth of a second if the driver stalled.
+// lacks the collector's set-up time, the limit is 3 %. The collector of these older recordings read NVML's gauges while
+// the script made its CUDA context, and used a core for a tenth of a second if the driver stalled.
 func TestCollectorShare(t *testing.T) {
 	for _, s := range suites {
 		for e := range runsOf(t, s) {

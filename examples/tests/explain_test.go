@@ -88,7 +88,7 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 		b != *doc.Runs[1].PeakBytes || d != *doc.PeakDeltaBytes) {
 		t.Errorf("%s: phases of birth sum to %d, %d, %d, the peaks differ by %d", pair, a, b, d, *doc.PeakDeltaBytes)
 	}
-	// Memory that an optimizer allocates for all parameters at once belongs to no module. It does not count for the
+	// Memory that an optimizer allocates for all parameters at once belongs to no module, and does not count for the
 	// limit on bytes without a module.
 	var ofAll [2]int64
 	for _, c := range doc.Categories {

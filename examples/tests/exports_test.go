@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Other programs read from dpsight's exports the same figures as dpsight analyze prints: pandas and polars from
-// Feather files, TensorBoard from an event file, and Python from a trace.
+// dpsight's exports give other programs the figures that dpsight prints: pandas and polars read them from Feather
+// files, TensorBoard from an event file, and Python from a trace.
 func TestExportsAreReadByOthers(t *testing.T) {
 	testkit.Rest(t)
 	python := os.Getenv("DPSIGHT_TEST_NOTEBOOKS_PYTHON")

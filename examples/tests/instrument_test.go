@@ -59,7 +59,7 @@ func TestInstrumentCosts(t *testing.T) {
 			t.Fatalf("%s: a mode is missing: %v, %v", part, row, turns)
 		}
 		// The file's mean leaves out the first block of steps, in which 14 of the run's 3,000 steps are instrumented.
-		// Their cost is added here.
+		// The cost of these 14 instrumented steps is added here.
 		slices.Sort(longer)
 		first := 100 * 14 * longer[len(longer)/2] / (3000 * none[2])
 		if bare[1] >= limit || full[1] >= limit || full[3]+first >= max(limit, 5) || none[0] < 9 || none[0] > 11 {

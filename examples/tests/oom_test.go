@@ -8,8 +8,8 @@ import (
 )
 
 // Two scripts ran out of memory on a real GPU: the error ended one run, and the script of the other run caught it and
-// continued. Both recordings have the failed request, the module and phase that made it, and a breakdown of that
-// moment in which every byte has an owner.
+// continued. The recordings of both runs have the failed request, the module and phase that made it, and a breakdown of
+// that moment in which every byte has an owner.
 func TestOutOfMemory(t *testing.T) {
 	want := map[string]struct {
 		status string

@@ -12,8 +12,9 @@ var passing = map[schemas.Category]bool{schemas.Activations: true, schemas.HookA
 	schemas.ClipTemporaries: true, schemas.ActivationGradients: true, schemas.ForwardTemporaries: true,
 	schemas.OptimizerTemporaries: true}
 
-// unseen lists the sizes of large blocks that are known only by their phase. One is the batch of the script vae's only
-// validation pass: the pass comes after the last instrumented step, and no earlier block resembles the batch.
+// unseen lists the sizes of large blocks that are known only by their phase. The only such block is the batch of the
+// script vae's only validation pass: the pass comes after the last instrumented step, and no earlier block resembles
+// the batch.
 var unseen = map[string]int64{"accuracy-held-out-fixed-kinds/vae": 96 * 3 * 128 * 128 * 4}
 
 // For every block of more than 1 MiB that is live at a recording's peak, dpsight knows the category by more than the

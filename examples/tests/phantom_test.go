@@ -83,7 +83,7 @@ func predictedBare(t *testing.T, python string, machine *collect.Machine, x *sui
 	return load(t, r.Dir)
 }
 
-// expectCounters compares the peaks of a prediction with those of a recording. Both come from torch's own counters.
+// expectCounters compares the peaks of a prediction with the peaks of a recording, both by torch's own counters.
 func expectCounters(t *testing.T, predicted schemas.Tables, want schemas.DeviceVerdict) {
 	t.Helper()
 	got := predicted.Report.Devices[0]
@@ -128,8 +128,8 @@ func predictExperiment(t *testing.T, python string, machine *collect.Machine, pl
 	}
 	expectSame(t, in, want.in)
 	c := confidence.Assess(in.Manifest, in.Report)
-	// The confidence of a run that uses cuDNN, as attention in bf16 does, is only close. These predictions are exact
-	// all the same.
+	// The confidence of a run that uses cuDNN, as attention in bf16 does, is only close. The predictions compared here
+	// are exact even if the run uses cuDNN.
 	others := slices.DeleteFunc(slices.Clone(c.Reasons), func(r confidence.Reason) bool {
 		return r.Kind == confidence.Noted && strings.HasPrefix(r.Name, "cuDNN chose its engines")
 	})

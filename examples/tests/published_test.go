@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// These sizes in MiB follow from the published experiment: an MLP of 5120, 2560 and 1280 features, 32 samples, fp32,
-// SGD without momentum.
+// The sizes of layers and gradients, in MiB, follow from the published experiment: an MLP of 5120, 2560 and 1280
+// features, 32 samples, fp32, SGD without momentum.
 const (
 	firstLayer, secondLayer = 50.0, 12.5                                              // weights of the MLP's two layers
 	allGradients            = firstLayer + secondLayer + (2560+1280)*4/float64(1<<20) // gradients of all parameters
@@ -54,8 +54,8 @@ var stages = []stage{
 		secondLayer},
 	{"dpsgd", []string{schemas.PhaseBackward}, 1, false, 3663, -allGradients,
 		sampleCount * (2*firstLayer + secondLayer)},
-	// The update allocates the clipped sum for all parameters. It then allocates the first layer's noise, and the sum
-	// of both, which becomes the gradient.
+	// The update allocates the clipped sum for all parameters. The update then allocates the first layer's noise, and
+	// the sum of both, which becomes the gradient.
 	{"dpsgd", updatePhases, 0, false, 162.5, 0, allGradients + 2*firstLayer},
 	{"dpsgd", updatePhases, 1, false, 162.5, 0, allGradients + 2*firstLayer},
 

@@ -77,8 +77,8 @@ func TestHeldOutScriptsRecordedTwice(t *testing.T) {
 	}
 }
 
-// The scripts of missed kinds that use one process were recorded twice within minutes. Both recordings of each script
-// have the same peak, the same highest reserved and as many allocations.
+// The scripts of missed kinds that use one process were recorded twice within minutes. The first and the second
+// recording of each script have the same peak, the same highest reserved and as many allocations.
 func TestMissedKindsRecordedTwice(t *testing.T) {
 	first := byKey(figuresOf(t, "recorded-held-out-missed-kinds"))
 	again, err := schemas.ReadBaseline(filepath.Join("repeated", "accuracy-held-out-missed-kinds.json"))
@@ -98,8 +98,8 @@ func TestMissedKindsRecordedTwice(t *testing.T) {
 	}
 }
 
-// The two held-out scripts with two ranks were recorded again as two nodes on one GPU. They make as many allocations
-// as in the first recording, but both peaks differ from it. The peak of zero is lower by the tensor that its
+// The two held-out scripts with two ranks were recorded again as two nodes on one GPU. Both scripts make as many
+// allocations as in the first recording, but have other peaks. The peak of zero is lower by the tensor that its
 // communication hook compresses, which outlived a backward pass only in the first recording. The segments of
 // private_ranks lay in other places. docs/accuracy.md reports both differences.
 func TestRanksRecordedAsNodes(t *testing.T) {
@@ -134,8 +134,9 @@ func bytesOf(x schemas.BaselineExperiment) schemas.BaselineExperiment {
 		PhasePeaks: x.PhasePeaks}
 }
 
-// beforeScript makes categories comparable with files that rules before version 11 wrote. These rules had no category
-// script: such bytes were other, outputs or inputs. So beforeScript counts all of these as other.
+// beforeScript makes categories comparable with files that rules before version 11 wrote. Rules before version 11 had
+// no category script: bytes that are script now were other, outputs or inputs. So beforeScript counts script, outputs
+// and inputs as other.
 func beforeScript(categories map[schemas.Category]int64) map[schemas.Category]int64 {
 	out := maps.Clone(categories)
 	for _, c := range []schemas.Category{schemas.Script, schemas.Outputs, schemas.Inputs} {
@@ -159,8 +160,9 @@ func TestPhantomPredictsPresets(t *testing.T) {
 	}
 }
 
-// predictsCounters compares the kept predictions of a suite of bare runs with the recorded figures. It also makes new
-// predictions and compares them with both: a few quick ones if some is true, and all with DPSIGHT_TEST_LONG.
+// predictsCounters compares the kept predictions of a suite of bare runs with the recorded figures. predictsCounters
+// also makes new predictions and compares them with the kept predictions and with the recorded figures: a few quick
+// ones if some is true, and all with DPSIGHT_TEST_LONG.
 func predictsCounters(t *testing.T, name string, some bool) {
 	measured, kept := byKey(figuresOf(t, "recorded-"+name)), byKey(figuresOf(t, "predicted-"+name))
 	plan := planOf(t, filepath.Join("suites", name+".yaml"))

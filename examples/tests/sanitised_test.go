@@ -26,8 +26,8 @@ var forbidden = []*regexp.Regexp{
 }
 
 // names matches usual names of virtual machines, of their images and of their users. The test searches only recordings
-// for them, since a workflow may name an image. It cannot search for the real names, which were replaced and are no
-// longer known.
+// for them, since a workflow may name an image. The test cannot search for the machines' and users' real names, which
+// were replaced and are no longer known.
 var names = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(root|ubuntu|debian|admin|user|ec2-user)@`),
 	regexp.MustCompile(`\b(vm|ubuntu|debian|localdomain|runnervm[a-z0-9]*)\b`),

@@ -31,7 +31,8 @@ func storeFolders(t testing.TB) []string {
 	return folders
 }
 
-// manifests returns the manifests of all runs, by file path. It includes bare runs and runs outside suites.
+// manifests returns the manifests of all runs, by file path. The manifests include those of bare runs and of runs
+// outside suites.
 func manifests(t *testing.T) iter.Seq2[string, *schemas.Manifest] {
 	t.Helper()
 	return func(yield func(string, *schemas.Manifest) bool) {
@@ -64,8 +65,8 @@ func manifestsOf(t testing.TB, folder string) iter.Seq2[string, *schemas.Manifes
 	}
 }
 
-// noSuites lists the stores that the tests over all suites leave out. These are a store without a suite, stores with a
-// part of what their suites made (see [TestRecordedFigures]), stores that other tests or the documents' tables cover,
+// noSuites lists the stores that the tests over all suites leave out. noSuites has a store without a suite, stores with
+// a part of what their suites made (see [TestRecordedFigures]), stores that other tests or the documents' tables cover,
 // and a store with a run that was meant to die.
 var noSuites = []string{"accuracy-development", "accuracy-held-out", "accuracy-held-out-fixed-kinds",
 	"accuracy-held-out-missed-kinds", "accuracy-held-out-worst-kind", "claims", collectorAlone,

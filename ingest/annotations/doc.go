@@ -18,14 +18,15 @@
 // # User-defined events
 //
 // A user_defined event with a text begins a phase with the text as its name. The phase lasts until the next
-// user_defined event with a text. These events are in the order of the allocator's events, so their times are not
-// needed.
+// user_defined event with a text. user_defined events are in the order of the allocator's events, so their times are
+// not needed.
 //
 // # Rules
 //
 // A rule gives patterns for the frames of a phase. Consecutive events belong to the phase as long as their stacks
-// contain a matching frame. No rule can match an event without a Python frame. This event belongs to a phase if the
-// events before and after it belong to the same phase. Two calls with no request for memory between them count as one.
+// contain a matching frame. No rule can match an event without a Python frame. An event without a Python frame belongs
+// to a phase if the events before and after it belong to the same phase. Two calls with no request for memory between
+// them count as one.
 //
 // A rule's phase takes precedence over a range, and a range over a user_defined event.
 package annotations

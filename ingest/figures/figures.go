@@ -61,7 +61,7 @@ type Memory struct{ Allocated, Reserved *int64 }
 // A Kind is a kind of file with figures.
 type Kind string
 
-// None is the kind of a file that this package does not read.
+// None is the Kind of files that package figures does not read.
 const None Kind = ""
 
 // A format has the function that reads one kind of file. The function's name argument is the file's name, without

@@ -91,7 +91,7 @@ func TestImpossibleComponent(t *testing.T) {
 	}
 }
 
-// This file has its keys in sorted order, as some scripts write them. Like older files, it has no highest values.
+// The test's file has its keys in sorted order, as some scripts write them. Like older files, it has no highest values.
 func TestComponentsOfOlderFiles(t *testing.T) {
 	text := `{"avg_time_ms": null, "breakdown": {}, "config": {"batch_size": 1, "odd": {"a": 1}}, "experiment": "bk",
 		"snapshots": [{"allocated_mb": 1, "name": "after_load", "reserved_mb": 2, "timestamp": 5},

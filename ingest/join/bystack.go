@@ -19,8 +19,8 @@ type stackFinder struct {
 	workspaces                map[int]bool // allocations that are workspaces
 }
 
-// ownByStack assigns owners from stacks to allocations whose owner is known only by phase, or that are untraced. It
-// changes nothing for recordings with marks, since their stacks have no meanings.
+// ownByStack assigns owners from stacks to allocations whose owner is known only by phase, or that are untraced.
+// ownByStack changes nothing for recordings with marks, since their stacks have no meanings.
 func ownByStack(f *facts, owners lists[owner]) lists[owner] {
 	if f.device.Meanings == nil {
 		return owners

@@ -102,8 +102,8 @@
 //   - castOfWeight: autocast kept the block, and released it when autocast's outermost context ended: autocast_cache.
 //   - bornInDPCode: a DP hook made the block for norms or per-sample gradients, or phase clip or accumulate did:
 //     clip_temporaries.
-//   - lossTarget: the block was made outside all passes, and the loss's node in autograd's graph saved it: inputs. This
-//     holds even if the script keeps the block by a name. A tag of the user takes precedence.
+//   - lossTarget: the block was made outside all passes, and the loss's node in autograd's graph saved it: inputs. The
+//     block is inputs even if the script keeps it by a name. A tag of the user takes precedence.
 //   - forwardTemporary: the block was made and freed inside forward, recompute or eval: forward_temporaries.
 //   - keptOutput: a model returned the block as a result, and the block outlives the pass of the model's next call:
 //     script.
@@ -157,7 +157,7 @@
 //
 // # GPU time
 //
-// Marks of the engine's thread show which module's backward is running. These calls are nested: time outside of any
-// inner module's backward counts for the enclosing module. GPU time between two CUDA events belongs to the module that
-// is running at the first one ([Context.ModuleTimes]).
+// Marks of the engine's thread show which module's backward is running. Calls of modules' backward are nested: time
+// outside of any inner module's backward counts for the enclosing module. GPU time between two CUDA events belongs to
+// the module that is running at the first one ([Context.ModuleTimes]).
 package join

@@ -631,7 +631,7 @@ func TestACapturedStepIsNotTimed(t *testing.T) {
 		for k := begins[0]; k < begins[1]; k++ {
 			r.Intervals = append(r.Intervals, spool.Interval{BeginK: k, EndK: k + 1, NS: 100})
 		}
-		// This interval begins at the end of the step's optimizer.
+		// The next interval begins at the end of the step's optimizer.
 		r.Intervals = append(r.Intervals, spool.Interval{BeginK: end - 1, EndK: end, NS: 7})
 	})
 	captured := schemas.Captured(j.Phases())

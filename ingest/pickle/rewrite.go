@@ -12,7 +12,7 @@ import (
 // and strings of Python 2, which have no encoding.
 func Rewrite(p []byte, edit func(string) string) ([]byte, error) {
 	out := make([]byte, 0, len(p))
-	// These variables describe the frame that is being copied: the place of its length in out, and its end in p.
+	// length is the place in out of the length of the frame that is being copied, and end is the frame's end in p.
 	length, end := -1, -1
 	for at := 0; at < len(p); {
 		if at == end {

@@ -184,7 +184,8 @@ func TestOldFrees(t *testing.T) {
 		t.Errorf("%+v, peak %d", n, res.PeakAllocated)
 	}
 	// In a trace with free_requested events, a free_completed event without one frees a block whose free was pending
-	// before the first event. Such a block does not count as allocated in the trace.
+	// before the first event. A block whose free was pending before the first event does not count as allocated in the
+	// trace.
 	res = mustRun(t, Settings{}, nil, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 1000}, ev{freeRequest, a, 1000},
 		ev{completed, a, 1000}, ev{completed, b, 3000})
 	equal(t, "allocated", res.Allocated, []int64{0, 0, 1024, 0, 0, 0})

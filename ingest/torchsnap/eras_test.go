@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// These types hold the content of a snapshot in the form that testdata/eras/make.py writes.
+// The view types hold the content of a snapshot in the form that testdata/eras/make.py writes.
 type (
 	viewStack [][]any
 	viewEvent struct {

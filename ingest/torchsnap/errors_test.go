@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// These functions write the few pickle opcodes that the tests need.
+// str, dict, list, num and file write the few pickle opcodes that the tests need.
 func str(s string) string { return fmt.Sprintf("\x8c%c%s", len(s), s) }
 
 func dict(items ...string) string { return "}(" + strings.Join(items, "") + "u" }

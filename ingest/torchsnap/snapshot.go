@@ -92,7 +92,7 @@ type Settings struct {
 	// RoundupPower2Divisions maps a size class in MiB (1, 2, 4, …) to its divisions. RoundupPower2Divisions leaves out
 	// classes without divisions.
 	RoundupPower2Divisions map[int64]int64
-	// Other holds the remaining settings as text.
+	// Other holds the settings that have no field of their own, as text.
 	Other map[string]string
 }
 
