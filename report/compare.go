@@ -227,8 +227,8 @@ func badgesOf(doc *compare.Document) []string {
 	return notes
 }
 
-// cellName returns the values of a cell's row and column. It returns the runs' names if the runs are of commands, which
-// have no parameters.
+// cellName returns the values of a cell's row and column. cellName returns the runs' names if the runs are of commands,
+// which have no parameters.
 func cellName(doc *compare.Document, c *compare.CompareCell, runs map[string]*identity.Identity) string {
 	var words []string
 	add := func(keys []string, at map[string]*string) {

@@ -126,7 +126,8 @@ func TestTwoRunsAsTable(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	// A decrease has as many digits as an increase. Here the differences of tokens a second are in the hundreds.
+	// A decrease has as many digits as an increase. In the test's table, the differences of tokens a second are in the
+	// hundreds.
 	_, tokens, _ := strings.Cut(text, "\ntokens a second ")
 	if f := strings.Fields(tokens); len(f) < 3 || len(f[2]) != len("−397.55") || !strings.HasPrefix(f[2], "−") {
 		t.Errorf("the difference of tokens: %q", f[:min(len(f), 4)])

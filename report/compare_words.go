@@ -316,8 +316,8 @@ func ended(c *compare.Cell) string { return failure(&c.Identity, comparisonWords
 // runWarnings returns the warnings about a single run.
 func runWarnings(s *analyze.Summary) []string { return comparisonWords(compare.RemarksOf(s)) }
 
-// throttleWords say in how many timed steps a GPU was slowed down, and why. They are empty if no step is known to be
-// slow.
+// throttleWords say in how many timed steps a GPU was slowed down, and why. throttleWords are empty if no step is known
+// to be slowed down.
 func throttleWords(t timing.Throttle) string {
 	if t.Slowed == 0 {
 		return ""

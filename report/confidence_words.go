@@ -13,7 +13,7 @@ import (
 )
 
 // Confidence returns how far a predicted run's peak can be trusted, and why, in the words that its ingest report keeps.
-// It returns nil for other runs.
+// Confidence returns nil for a run that is not a prediction.
 func Confidence(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	a := confidence.Assess(m, r)
 	if a == nil {
@@ -203,7 +203,8 @@ func uncheckedWords(u confidence.Unchecked) string {
 	panic("no words for what was not compared: " + string(u.Kind))
 }
 
-// knownErrorWords say how far off recorded predictions with the same doubt were. They are nil if there are none.
+// knownErrorWords say how far off recorded predictions with the same doubt were. knownErrorWords are nil if no recorded
+// prediction had the same doubt.
 func knownErrorWords(known []confidence.KnownErrors) *string {
 	var said []string
 	for i := range known {

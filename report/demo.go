@@ -80,8 +80,8 @@ func WriteDemo(w io.Writer, s compare.Study, store, folder string) error {
 	return err
 }
 
-// demoSentence describes one method: its peak, compared with plain training if it is private, and its largest part. It
-// removes the reasons that it uses from the map, so that each appears once.
+// demoSentence describes one method: its peak, compared with plain training if it is private, and its largest part.
+// demoSentence removes the reasons that it uses from the map, so that each reason appears once.
 func demoSentence(c *compare.Cell, reasons map[schemas.Category]string) string {
 	name := demoMethods[fmt.Sprint(c.Params["method"])]
 	if name == "" || c.PeakBytes == nil || len(c.Breakdown.Devices) == 0 {

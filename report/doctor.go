@@ -20,7 +20,7 @@ func DoctorTables(doc schemas.Doctor) []table.Table {
 	return []table.Table{checks, featuresTable(doc.Features)}
 }
 
-// featuresTable fits a terminal of 80 columns. It is for people: the JSON document has all features.
+// featuresTable makes a table for people that fits a terminal of 80 columns. The JSON document has the same features.
 func featuresTable(features []schemas.TorchFeature) table.Table {
 	t := table.Table{Title: "What recordings get from parts of torch that may change with any release",
 		Columns: []table.Column{{Title: "Feature", For: table.People}, {Title: "Result", For: table.People},

@@ -124,8 +124,8 @@ func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 	return t
 }
 
-// shareOfPeak returns a part's share of the difference of the peaks. It is absent if that difference is negligible
-// beside the largest part.
+// shareOfPeak returns a part's share of the difference of the peaks. The share is absent if the difference of the peaks
+// is negligible beside the largest part.
 func shareOfPeak(doc *explain.Explanation, delta, largest int64) table.Cell {
 	if largest > 10*magnitude(*doc.PeakDeltaBytes) {
 		return table.Absent()

@@ -122,8 +122,8 @@ func topModuleTimes(list []explain.ModuleTimePart, top int, least float64) (show
 	return shown, rest, len(others)
 }
 
-// topPhases returns the phases that differ by at least least, and the sum of the other phases that differ. It returns
-// all phases if all modules are shown.
+// topPhases returns the phases that differ by at least least, and the sum of the other phases that differ. If all
+// modules are shown, topPhases returns all phases.
 func topPhases(list []explain.PhasePart, top int, least float64) (shown []*explain.PhasePart,
 	rest explain.TimePart, left int) {
 	var small []*explain.PhasePart

@@ -94,8 +94,8 @@ func failedHereWords(device string, r *memory.FailedRequest) string {
 // atFailure returns the option that selects a failed request's moment.
 func atFailure(r *memory.FailedRequest) string { return "--at " + memory.At{OOM: &r.Nth}.String() }
 
-// limitWords say how much of the memory limit tensors could use. If the limit is the whole device, they also name what
-// used the rest. Other processes use nothing of a limit that the script has set.
+// limitWords say how much of the memory limit tensors could use. If the limit is the whole device, limitWords also name
+// what used the rest. If the script has set the limit, other processes use nothing of it.
 func limitWords(r *memory.FailedRequest) string {
 	limit := r.OOM.LimitBytes
 	if limit == 0 {

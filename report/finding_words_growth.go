@@ -17,7 +17,8 @@ import (
 type FindingGrowth struct {
 	// Unit is what the growth is counted by: "step", "evaluation_pass" or "line_pass". Passes count from 0.
 	Unit string `json:"unit"`
-	// InStep is the step that contains all passes. It is null for steps, and for passes outside all steps.
+	// InStep is the step that contains all passes. InStep is null for growth from step to step, and for passes outside
+	// all steps.
 	InStep *int64 `json:"in_step"`
 	First  int64  `json:"first_step"`
 	Last   int64  `json:"last_step"`
@@ -32,8 +33,8 @@ type FindingGrowth struct {
 	Probability float64 `json:"p"` // the probability of such a tau or a higher one for steps in random order
 	Steady      bool    `json:"steady"`
 	GivenBack   bool    `json:"given_back"`
-	// LimitBytes is the device's memory, and ExhaustedStep the step at which it will be full at this rate. Both are
-	// null if unknown.
+	// LimitBytes is the device's memory, and ExhaustedStep the step at which it will be full at this rate. LimitBytes
+	// and ExhaustedStep are null if unknown.
 	LimitBytes    *int64 `json:"limit_bytes"`
 	ExhaustedStep *int64 `json:"exhausted_at_step"`
 	EarliestStep  *int64 `json:"exhausted_earliest_step"`
@@ -165,7 +166,7 @@ const cycleChange = "break the reference cycle: objects of the script keep each 
 	"Python's garbage collector runs. In a torch.autograd.Function, save inputs and outputs with " +
 	"ctx.save_for_backward(…), not as attributes of ctx. Elsewhere, delete one of the references, or make it weak"
 
-// growthChange returns the advice for growing memory. It mentions a graph only if the growth keeps graphs.
+// growthChange returns the advice for growing memory. growthChange mentions a graph only if the growth keeps graphs.
 func growthChange(id, unit string) string {
 	switch id {
 	case findings.EvaluationGraphs:

@@ -69,8 +69,8 @@ func previousValueWords(w *wording, x findings.HeldFacts) {
 		"from it; all other allocations stay as they are"
 }
 
-// variable returns the name of a holder that is a variable: "x" for "global x" and for "local x of train()". It returns
-// "" if other objects lie between the variable and the block.
+// variable returns the name of a holder that is a variable: "x" for "global x" and for "local x of train()". variable
+// returns "" for another holder, and if other objects lie between the variable and the block.
 func variable(holder string) string {
 	words := strings.Fields(holder)
 	if len(words) < 2 || words[0] != "global" && words[0] != "local" || strings.Contains(holder, "→") ||

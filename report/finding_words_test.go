@@ -327,8 +327,8 @@ func TestWordsOfFailures(t *testing.T) {
 			"leaving 512.00 MiB for tensors: ", true, true},
 		// the script has set this limit, so other memory took nothing of it
 		{400 << 20, ". The limit is 400.00 MiB: ", false, false},
-		// This limit is above the free memory and below the whole device, so the sentence does not say what took the
-		// rest.
+		// A limit of 550 MiB is above the free memory and below the whole device, so the sentence does not say what
+		// took the rest.
 		{550 << 20, ". The limit is 550.00 MiB; 512.00 MiB were left for tensors: ", true, false},
 	} {
 		in.Report.OOMs[0].LimitBytes = c.limit

@@ -39,11 +39,11 @@ type Finding struct {
 	MS     *float64       `json:"ms"`
 	Share  *float64       `json:"share"`
 	Of     string         `json:"of,omitempty"`
-	// Sentence describes the finding at length. It can be pasted into a paper.
+	// Sentence describes the finding at length. Sentence can be pasted into a paper.
 	Sentence string `json:"sentence"`
 	// Edits lists the lines of the script to change, if they are known.
 	Edits []FindingEdit `json:"edits,omitempty"`
-	// Change says what to change. It is empty if nothing needs to be changed.
+	// Change says what to change. Change is empty if nothing needs to be changed.
 	Change string         `json:"change,omitempty"`
 	Saving *FindingSaving `json:"saving"` // null if this run does not tell what a change saves
 	// Confidence says how the saving was determined, see [findings.Confidence].
@@ -58,10 +58,11 @@ type FindingPlace struct {
 	Device *string        `json:"device"`
 	Rank   *int32         `json:"rank"`
 	At     *memory.Moment `json:"at"`
-	// Phase and Module allocated more than half of the bytes. They are null if none did.
+	// Phase and Module allocated more than half of the bytes. Phase is null if no phase did, and Module if no module
+	// did.
 	Phase  *string `json:"phase"`
 	Module *string `json:"module"`
-	// Line requested the largest part of the bytes. It is null if unknown.
+	// Line requested the largest part of the bytes. Line is null if unknown.
 	Line *FindingLine `json:"line"`
 }
 

@@ -59,8 +59,9 @@ func FitOutputs(dir string) []string {
 // fitFile is the name of the document that writeFit writes into a folder.
 const fitFile = "fit.json"
 
-// fitFolder returns the first of fitFolders in which writing loses no results. Such a folder has no search, or only
-// runs that the new search has too, as when the same command continues an interrupted search.
+// fitFolder returns the first of fitFolders in which writing loses no results. Writing into a folder loses no results
+// if the folder has no search, or only runs that the new search has too, as when the same command continues an
+// interrupted search.
 func fitFolder(dir string, doc *predict.FitDocument) string {
 	folders, has := fitFolders(dir), map[string]bool{}
 	for i := range doc.Cells {

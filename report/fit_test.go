@@ -20,8 +20,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// searches returns all kinds of results of a search, with names of every length. One document has several methods on
-// several devices, and one document has a search that was stopped. In one search nothing fits, and in another search
+// searches returns all kinds of results of a search, with names of every length. One of these documents has several
+// methods on several devices, and one has a search that was stopped. In one search nothing fits, and in another search
 // everything fits. In one search the memory falls as the value rises.
 func searches() map[string]predict.FitDocument {
 	run := func(value int64, fits bool, reserved int64) predict.FitRun {
@@ -194,7 +194,7 @@ func TestFitCurvesBeneathAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	plot, scale := c.Shapes[0].Within, float64(picture.Bounds().Dx())/c.Width
-	// This point is halfway between the first two values of the curve "part", where all curves coincide.
+	// The point (x, y) is halfway between the first two values of the curve "part", where all curves coincide.
 	x, y := int(scale*(plot.X0+15*(c.Shapes[0].Box.X0-plot.X0)/10)), int(scale*(plot.Y1-1.5*(plot.Y1-c.Shapes[0].Box.Y0)))
 	seen := map[color.Color]bool{}
 	for dy := -12; dy <= 12; dy++ {

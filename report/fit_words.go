@@ -113,8 +113,8 @@ func spareWords(bytes *int64) string {
 	return " (" + units.MiB(*bytes) + " to spare)"
 }
 
-// marginWords continue with the largest value that leaves the margin. They are empty without a margin, if nothing fits,
-// or if the search was stopped: then the reason ends the sentence.
+// marginWords continue with the largest value that leaves the margin. marginWords are empty without a margin, if
+// nothing fits, or if the search was stopped: then the reason ends the sentence.
 func marginWords(c *predict.FitCell, v *predict.Vary) string {
 	switch m := c.Margin; {
 	case m == nil || c.Largest == nil || c.Outcome == predict.FitUnset:

@@ -206,7 +206,7 @@ func placesTable(x *CheckExperiment, room commentRoom) table.Table {
 }
 
 // place returns where in the code most of a metric's growth is. If the metric is a category, the place is within that
-// category. For other metrics, the place is in the category that grew most, if known. It returns nil if no place is
+// category. For other metrics, the place is in the category that grew most, if known. place returns nil if no place is
 // known.
 func (x *CheckExperiment) place(metric string) *gate.Place {
 	category := x.Grown

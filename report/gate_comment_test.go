@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// grownAt returns a check of two experiments. One experiment grew at a line of its script, and the other experiment did
-// not grow.
+// grownAt returns a check of two experiments. The experiment ghost grew at a line of its script, and the experiment a
+// did not grow.
 func grownAt(t *testing.T) report.CheckDocument {
 	t.Helper()
 	was := map[schemas.Category]int64{schemas.Parameters: base, schemas.Activations: base}

@@ -323,8 +323,8 @@ func quantity(v float64, u compare.Unit) string {
 	return strconv.FormatFloat(v, 'f', 2, 64) + " a second"
 }
 
-// percentText prints a share with two digits. It uses more digits if two would make the change look like a round
-// number.
+// percentText prints a share with two digits. percentText uses more digits if two would make the share look like a
+// whole number.
 func percentText(share float64) string {
 	exact := 100 * share
 	for digits := 2; digits <= 10; digits++ {

@@ -147,8 +147,9 @@ func captions(s *compare.Study) []string {
 	return notes
 }
 
-// captionDiffer returns the settings that differ between runs, with each run's value if the values are short. It leaves
-// out the method, which figures always compare, and the number of steps, which should not change peaks or medians.
+// captionDiffer returns the settings that differ between runs, with each run's value if the values are short.
+// captionDiffer leaves out the method, which figures always compare, and the number of steps, which should not change
+// peaks or medians.
 func captionDiffer(s *compare.Study) []string {
 	const room = 90
 	var out []string

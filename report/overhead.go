@@ -228,8 +228,8 @@ func percentColumns(s *compare.Study, from, to int, keys ...string) (columns []t
 }
 
 // phaseDeltaTable has a row for each phase with a time. A run's cell has the run's time and, in brackets, the
-// difference to the baseline. If methods divide a phase differently, its parts are not compared. Their sum follows
-// below them and is compared.
+// difference to the baseline. If methods divide a phase differently, its parts are not compared. The sum of the phase's
+// parts follows below the parts and is compared.
 func phaseDeltaTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Time by phase (ms a step, difference to " + overWhat(s) +
 		", % of its step)",

@@ -30,7 +30,7 @@
 // Recording may pause and continue ([Run]). One event stands for a whole pause of recording. At the event of a pause,
 // the replay takes the blocks from the allocator's own list ([Replay.Resume]), so all later values are as exact as
 // before. A block in the list counts as the same block as before the pause if address, size and stream are the same.
-// The totals do not depend on this.
+// The totals do not depend on which blocks count as the same.
 //
 // # Counters
 //

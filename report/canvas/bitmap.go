@@ -10,9 +10,9 @@ import (
 	"github.com/wcharczuk/go-chart/v2/drawing"
 )
 
-// A bitmap is the surface on which a PNG is drawn. It is go-chart's own surface with two changes: it fills fully
-// covered areas a row at a time, and its PNG encoder is made for pictures of few colours. go-chart's drawing pixel by
-// pixel, and the encoder of image/png, took most of a report's time.
+// A bitmap is the surface on which a PNG is drawn. The bitmap is go-chart's own surface with two changes: it fills
+// fully covered areas a row at a time, and its PNG encoder is made for pictures of few colours. go-chart's drawing
+// pixel by pixel, and the encoder of image/png, took most of a report's time.
 type bitmap struct {
 	c   *drawing.RasterGraphicContext
 	img *image.RGBA
@@ -63,7 +63,7 @@ func tile(row []byte, pixel [4]byte) {
 // save writes only the picture. The SVG beside the PNG has the name and the description.
 func (b *bitmap) save(w io.Writer, _, _ string) error { return WritePNG(w, b.img, 0) }
 
-// glyphs adds a line of text whose baseline starts at (x, y) to the path. It stops at a glyph that the font cannot
+// glyphs adds a line of text whose baseline starts at (x, y) to the path. glyphs stops at a glyph that the font cannot
 // provide.
 func (b *bitmap) glyphs(s string, x, y int, size float64, font *truetype.Font) {
 	b.c.SetFont(font)

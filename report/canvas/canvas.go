@@ -247,8 +247,8 @@ func (c *Canvas) quad(q quad, fill Color) {
 	c.r.fill(fill)
 }
 
-// overlaps reports whether the quad and the box have a point in common. They have none if a side of one of them
-// separates the two.
+// overlaps reports whether the quad and the box have a point in common. The quad and the box have no common point if a
+// side of one of them separates the two.
 func (q *quad) overlaps(b Box) bool {
 	corners := quad{{b.X0, b.Y0}, {b.X1, b.Y0}, {b.X1, b.Y1}, {b.X0, b.Y1}}
 	apart := func(dx, dy float64) bool {

@@ -29,8 +29,8 @@ func hasGlyph(r rune) bool {
 	return err == nil && f.Index(r) != 0
 }
 
-// Printable replaces characters that the built-in font lacks by [Missing], which is drawn as a box. It replaces control
-// characters by spaces.
+// Printable replaces characters that the built-in font lacks by [Missing], which is drawn as a box. Printable replaces
+// control characters by spaces.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -19,9 +19,9 @@ func Fit(s string, size, width float64) string {
 	return Ellipsis
 }
 
-// Wrap breaks s into lines of at most the width, and into at most the given number of lines (0 = any number). It breaks
-// at spaces and after hyphens and underscores, but not inside a number such as 2.11.0 or 1,024. A longer word is broken
-// anywhere. It cuts off text that does not fit.
+// Wrap breaks s into lines of at most the width, and into at most the given number of lines (0 = any number). Wrap
+// breaks at spaces and after hyphens, underscores, slashes, commas and full stops, but not inside a number such as
+// 2.11.0 or 1,024. Wrap breaks a longer word anywhere, and cuts off text that does not fit.
 func Wrap(s string, size, width float64, lines int) []string {
 	var out []string
 	rest := strings.TrimSpace(s)

@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// run returns a run with two devices. One device has events and a name that is hard to quote, and the other has only
-// steps.
+// run returns a run with two devices. The first device has events and a name that is hard to quote, and the second
+// device has only steps.
 func run() *Run {
 	peak := int64(48)
 	points := []timeline.TimelinePoint{{HighEvent: 0, Bytes: []int64{0, 0}},

@@ -142,7 +142,7 @@ func words[R any](name string, rows []R, one func(*R) string) column {
 	return column{name, b.NewArray()}
 }
 
-// generator is a key of a file's metadata. Its value says that dpsight wrote the file.
+// generator is a key of a file's metadata. The key's value says that dpsight wrote the file.
 const generator = "generator"
 
 // Write writes the table as an Arrow IPC file, which Feather's readers open.

@@ -1,5 +1,5 @@
-// Package figure lays out dpsight's pictures on a canvas. It draws the figures that analyze computed and computes none
-// itself.
+// Package figure lays out dpsight's pictures on a canvas. Package figure draws the figures that analyze computed and
+// computes none itself.
 package figure
 
 import (

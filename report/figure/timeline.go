@@ -24,8 +24,8 @@ type Timeline struct {
 	Number int // number of the run in tables, from 0
 	Label  string
 	Badge  string // where the run's figures come from, and its status if not ok
-	// PeakBytes is the peak of the whole run. It is above the timeline's highest point if the peak lies outside the
-	// recorded steps.
+	// PeakBytes is the peak of the whole run. PeakBytes is above the timeline's highest point if the peak lies outside
+	// the recorded steps.
 	PeakBytes *int64
 	Timeline  *timeline.Timeline
 	Growth    *growth.Trend // nil if allocated memory does not grow from step to step
@@ -183,7 +183,7 @@ func (m *Timeline) group() grouping {
 	return g
 }
 
-// when describes a moment in words. It names the step only if several steps are shown.
+// when describes a moment in words. when names the step only if the whole recording is shown.
 func (m *Timeline) when(at *memory.Moment) string {
 	var parts []string
 	if m.AllSteps && at.Step != nil {

@@ -50,7 +50,7 @@ func (l *timelineLayout) drawPlot(c *canvas.Canvas) {
 	c.Line(l.plot.X0, l.plot.Y1, l.plot.X1, l.plot.Y1, 1.5, ink)
 }
 
-// ticks returns the round values on an axis. They are at least as far apart as their texts are high.
+// ticks returns the round values on an axis. The values are at least as far apart as their texts are high.
 func (l *timelineLayout) ticks() []float64 {
 	axis := panel{high: l.high, unit: l.unit, perByte: l.perByte}
 	return axis.ticks(int(max(2, (l.plot.Y1-l.plot.Y0)/36)))

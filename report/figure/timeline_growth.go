@@ -23,9 +23,9 @@ func (m *Timeline) showsGrowth() bool {
 	return first && last
 }
 
-// drawGrowth draws a line from the lowest allocated of the first growing step to that of the last. It writes the slope
-// to the upper left of the line's middle or, without room there, to the lower right: a rising line passes through
-// neither place.
+// drawGrowth draws a line from the lowest allocated of the first growing step to the lowest of the last. drawGrowth
+// writes the slope to the upper left of the line's middle or, without room there, to the lower right: a rising line
+// passes through neither place.
 func (l *timelineLayout) drawGrowth(c *canvas.Canvas) {
 	if !l.m.showsGrowth() {
 		return

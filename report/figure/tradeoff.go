@@ -80,7 +80,7 @@ func axisOver(low, high float64, u unit) tradeAxis {
 // farApart is the ratio of the largest cost to the median from which on a linear axis would crowd the other costs.
 const farApart = 6
 
-// costAxis returns the axis of the costs. It is logarithmic if one cost is far from most others.
+// costAxis returns the axis of the costs. The axis is logarithmic if the highest cost is far above most others.
 func costAxis(points []Point, low, high float64) tradeAxis {
 	var costs []float64
 	for i := range points {
@@ -93,8 +93,8 @@ func costAxis(points []Point, low, high float64) tradeAxis {
 	return axisOver(low, high, unit{1, ""})
 }
 
-// logTicks returns the powers of ten between low and high. It adds two and five times these powers if there is room,
-// and leaves some powers out if there is not.
+// logTicks returns the powers of ten between low and high. logTicks adds two and five times these powers if there is
+// room, and leaves some powers out if there is no room.
 func logTicks(low, high float64, most int) (ticks []float64) {
 	first, last := int(math.Floor(math.Log10(low))), int(math.Ceil(math.Log10(high)))
 	step := 1
@@ -205,7 +205,8 @@ func (m *Tradeoff) layout() *tradeoffLayout {
 	return l
 }
 
-// arrange gives each panel its place and the axes, which all panels share. It returns the bottom of the lowest panel.
+// arrange gives each panel its place and the axes, which all panels share. arrange returns the bottom of the lowest
+// panel.
 func (l *tradeoffLayout) arrange(x, y tradeAxis, left float64) (bottom float64) {
 	width, height, across, titled := tradeWidth, tradeHeight, 1, 0.0
 	if n := len(l.panels); n > 1 {
@@ -233,7 +234,8 @@ func (l *tradeoffLayout) arrange(x, y tradeAxis, left float64) (bottom float64) 
 	return bottom
 }
 
-// nameAll places the labels of all panels. It returns notes with the names of points that only had room for a number.
+// nameAll places the labels of all panels. nameAll returns notes with the names of points that only had room for a
+// number.
 func (l *tradeoffLayout) nameAll() (notes []string) {
 	var key []string
 	for _, p := range l.panels {

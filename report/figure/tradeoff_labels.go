@@ -40,7 +40,7 @@ func (l *tradeoffLayout) clusters(p *tradePanel) (out [][]int) {
 	return out
 }
 
-// name places the labels of a panel. Points get names if there is room, or else numbers. It returns the points with
+// name places the labels of a panel. Points get names if there is room, or else numbers. name returns the points with
 // numbers, whose names are written under the picture.
 func (l *tradeoffLayout) name(p *tradePanel) (byNumber []int) {
 	var taken []canvas.Box
@@ -76,8 +76,8 @@ func (l *tradeoffLayout) name(p *tradePanel) (byNumber []int) {
 // mostOfName is the largest share of a panel's width that a name may take.
 const mostOfName = 0.6
 
-// beside writes names near their points without covering anything. It uses as few lines as find room, and reports
-// whether any did.
+// beside writes names near their points without covering anything. beside uses as few lines as find room, and reports
+// whether any found room.
 func (l *tradeoffLayout) beside(p *tradePanel, c []int, names []string, taken *[]canvas.Box) bool {
 	around := canvas.Box{X0: math.Inf(1), Y0: math.Inf(1), X1: math.Inf(-1), Y1: math.Inf(-1)}
 	for _, i := range c {

@@ -11,9 +11,9 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A Trend is the picture named trend. It has a panel for each experiment with its value at each point, oldest first.
-// Where the value changes, it draws a line with words. Points have equal distances: a revision counts as much after a
-// week as after a minute.
+// A Trend is the picture named trend. A Trend has a panel for each experiment with the experiment's value at each
+// point, oldest first. Where the value changes, the panel has a line with words. Points have equal distances: a
+// revision counts as much after a week as after a minute.
 type Trend struct {
 	Title  string
 	Bytes  bool   // whether values are bytes
@@ -37,7 +37,7 @@ type TrendPoint struct {
 	Value, Low, High float64
 }
 
-// A TrendStep is a change of the value between two points. It is drawn before the second.
+// A TrendStep is a change of the value between two points. The change is drawn before the second point.
 type TrendStep struct {
 	At    int
 	Delta float64
@@ -236,8 +236,8 @@ func (l *trendLayout) drawPanel(c *canvas.Canvas, p *trendPanel) {
 	c.Line(p.plot.X0, p.plot.Y0, p.plot.X0, p.plot.Y1, 1.5, ink)
 }
 
-// drawStep lists the k-th change above the plot and draws a line before its second point. It writes the change's number
-// at the line if there is room after the previous number, and returns the right end of the last number.
+// drawStep lists the k-th change above the plot and draws a line before its second point. drawStep writes the change's
+// number at the line if there is room after the previous number, and returns the right end of the last number.
 func (l *trendLayout) drawStep(c *canvas.Canvas, p *trendPanel, k int, numbered float64) float64 {
 	s := p.steps[k]
 	text := fmt.Sprintf("%d. %s: %s", k+1, p.m.Points[s.At].Name, s.Text)

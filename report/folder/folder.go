@@ -1,5 +1,6 @@
-// Package folder writes folders of results. Each file is written whole or not at all. Without [Options].Force, it does
-// not overwrite files that dpsight did not write. It removes results of earlier calls that are out of date.
+// Package folder writes folders of results. Each file is written whole or not at all. Without [Options].Force, package
+// folder does not overwrite files that dpsight did not write. Package folder removes results of earlier calls that are
+// out of date.
 package folder
 
 import (
@@ -34,7 +35,7 @@ type Options struct {
 	Written func(done, of int)
 }
 
-// Write writes files into the folder dir, which it creates, and returns the written paths in the order of files. It
+// Write writes files into the folder dir, which it creates, and returns the written paths in the order of files. Write
 // removes earlier results that are not among files. If it would overwrite a file that is not dpsight's, Write without
 // Force writes nothing and returns *ForeignError.
 func Write(dir string, files []File, o Options) (written []string, err error) {
@@ -72,9 +73,9 @@ func Write(dir string, files []File, o Options) (written []string, err error) {
 	return written, removeStale(dir, files)
 }
 
-// WriteAll writes files concurrently, so that no file waits until another has reached the disk. It puts all of them in
-// place after all are written: if the disk fills, the old files stay. It writes as many files at a time as there are
-// processors. Most of a report's time is drawing, and a drawing takes tens of megabytes.
+// WriteAll writes files concurrently, so that no file waits until another has reached the disk. WriteAll puts the files
+// in place after all are written: if the disk fills, the old files stay. WriteAll writes as many files at a time as
+// there are processors. Most of a report's time is drawing, and a drawing takes tens of megabytes.
 func WriteAll(dir string, files []File, made func(done, of int)) ([]string, error) {
 	errs := make([]error, len(files))
 	all := schemas.Replacement{Dir: dir}

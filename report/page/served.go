@@ -19,7 +19,7 @@ const MostServed = 250_000
 // Policy returns the content security policy of a served page.
 func Policy() string { return policy(true) + "; frame-ancestors 'none'" }
 
-// WriteServed writes the page without data. Its program requests the data from the server.
+// WriteServed writes the page without data. The page's program requests the data from the server.
 func WriteServed(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	head(out, "dpsight", true)

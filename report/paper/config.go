@@ -159,8 +159,8 @@ func (c *Config) name(run, other string) string {
 // wants reports whether the user wants a table or figure. Without names the user wants all.
 func wants(asked []string, name string) bool { return len(asked) == 0 || slices.Contains(asked, name) }
 
-// Init writes a [ConfigFile] into a folder, which it creates, and returns its path. It overwrites an existing file only
-// with force, since the user may have edited it.
+// Init writes a [ConfigFile] into a folder, which it creates, and returns its path. Init overwrites an existing file
+// only with force, since the user may have edited it.
 func Init(dir string, m *Model) (string, error) {
 	path := filepath.Join(dir, ConfigFile)
 	if _, err := os.Lstat(path); err == nil && !m.Force {

@@ -198,7 +198,7 @@ func (p *Plate) beyond(axes string, names []Text) {
 }
 
 // far returns the names whose largest magnitude is so far above all others that a common scale would hide the others.
-// It returns one or two names, and none if fewer than three others remain.
+// far returns one or two names, or none. At least three other names must remain.
 func far(largest map[string]float64) (names []string) {
 	const times, most, rest = 4, 2, 3
 	all := slices.SortedFunc(maps.Keys(largest), func(a, b string) int {

@@ -363,9 +363,9 @@ func (b *builder) fullestDevice(g *exhibits.Group) *exhibits.Entry {
 // rungsTogether is the key of the rungs that are drawn as one.
 const rungsTogether = "context"
 
-// joinedRungs returns the rungs that some run of a group cannot separate, in the order of [plates.RungKeys]. They are
-// drawn as one, so that a colour means the same in every bar. some reports whether other runs of the group can separate
-// some of these rungs.
+// joinedRungs returns the rungs that some run of a group cannot separate, in the order of [plates.RungKeys]. The joined
+// rungs are drawn as one, so that a colour means the same in every bar. some reports whether other runs of the group
+// can separate some of these rungs.
 func (b *builder) joinedRungs(g *exhibits.Group) (together []string, some bool) {
 	var all []string
 	for i := range g.Entries {

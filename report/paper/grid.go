@@ -76,7 +76,7 @@ type note struct {
 // not have, a component without bytes.
 func absent() Cell { return Cell{text: "–", word: true} }
 
-// unmeasured returns a cell whose value is unknown. It is empty, and the legend explains that.
+// unmeasured returns a cell whose value is unknown. The cell is empty, and the legend explains that.
 func unmeasured() Cell { return Cell{word: true} }
 
 func wordCell(text string) Cell { return Cell{text: text, word: true} }
@@ -116,8 +116,8 @@ func (c *Cell) shown() string {
 }
 
 // markBest marks the best cells of a column among some lines: the cells that print like the lowest value, or like the
-// highest. It marks none if one of the lines has no exact figure, since the best is then unknown, or if the runs are
-// not methods.
+// highest. markBest marks no cell if one of the lines has no exact figure, since the best is then unknown, if there is
+// only one line, or if the runs are not methods.
 func (b *builder) markBest(lines []*Line, column int, highest bool) {
 	if !b.methods() {
 		return

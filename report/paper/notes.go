@@ -87,7 +87,8 @@ func (b *builder) timeNote(g *Grid) (text Text) {
 	return append(text, slowed...)
 }
 
-// energyNote names the runs whose energy was measured in a separate run. It returns nil if there are none.
+// energyNote names the runs whose energy was measured in a separate run. energyNote returns nil if no run's energy was
+// measured separately.
 func (b *builder) energyNote() Text {
 	var lent []Text
 	var keys []string
@@ -158,8 +159,8 @@ func (b *builder) rowNotes(g *Grid, groups []exhibits.Group, times bool) {
 	}
 }
 
-// slowed says for which runs, and in how many timed steps, the GPU was slowed down. It returns nil if no run was slowed
-// in half of its steps.
+// slowed says for which runs, and in how many timed steps, the GPU was slowed down. slowed returns nil if no run was
+// slowed in half of its steps.
 func (b *builder) slowed(groups []exhibits.Group) Text {
 	var shares []string          // the shares in order
 	names := map[string][]Text{} // the runs' names, by share
@@ -234,7 +235,8 @@ func (p *Plate) addSlowed(b *builder) {
 	}
 }
 
-// kept says which training loops keep .grad from the previous step. It returns nil if all loops or none do.
+// kept says which training loops keep .grad from the previous step. kept returns nil if all loops keep .grad or none
+// do.
 func (b *builder) kept(groups []exhibits.Group) Text {
 	if shown := (exhibits.Paper{Groups: groups}); !shown.Freed() {
 		return nil

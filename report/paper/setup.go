@@ -181,7 +181,7 @@ func (b *builder) hardware() Text {
 	return text
 }
 
-// sentence joins before and text with "; ". It returns "" if text is empty.
+// sentence joins before and text with "; ". sentence returns "" if text is empty.
 func sentence(before, text string) string {
 	if text == "" {
 		return ""
@@ -333,7 +333,7 @@ func sequences(batch, length facts) string {
 	return either(batch) + " sequences of " + either(length) + " tokens"
 }
 
-// scripts names the scripts of the runs. It is empty if no command names one.
+// scripts names the scripts of the runs. The text is empty if no command names a script.
 func (b *builder) scripts() Text {
 	scripts := b.gather(func(m *schemas.Manifest) string {
 		for _, word := range m.Command {
@@ -350,9 +350,9 @@ func (b *builder) scripts() Text {
 	return list(texts)
 }
 
-// parameters states the numbers of the models' parameters if each has four bytes, or else their bytes. It is empty if
-// no peak is broken down, or if the runs' models have more than three sizes. The allocator rounds each tensor's size
-// up, by far less than the last printed digit.
+// parameters states the numbers of the models' parameters if each has four bytes, or else their bytes. The text is
+// empty if no peak is broken down, or if the runs' models have more than three sizes. The allocator rounds each
+// tensor's size up, by far less than the last printed digit.
 func (b *builder) parameters() Text {
 	var sizes facts
 	precision := b.param("precision")

@@ -71,8 +71,8 @@ func (b *builder) values(of func(*exhibits.Entry) *float64) (out []float64) {
 	return out
 }
 
-// These functions return a figure of an entry, or nil if it has none. Deltas compare an entry with its baseline, which
-// itself has no delta.
+// peakOf and the functions below it return a figure of an entry, or nil if the entry has no such figure. Deltas compare
+// an entry with its baseline, which itself has no delta.
 func peakOf(e *exhibits.Entry) *float64 { return floatOf(e.PeakBytes) }
 
 func compared(e *exhibits.Entry) *compare.OverheadRun {
@@ -412,7 +412,7 @@ func (b *builder) mainFinding(has func(column string) bool) Text {
 }
 
 // dearest says what the entry with the highest peak costs over the baseline, and how long its step takes if it also has
-// the longest. It returns nil if the paper has several settings, or if no peak is higher than the baseline's.
+// the longest. dearest returns nil if the paper has several settings, or if no peak is higher than the baseline's.
 func (b *builder) dearest(times bool) Text {
 	if len(b.paper.Groups) > 1 {
 		return nil
@@ -529,7 +529,7 @@ func (b *builder) smaller() bool {
 }
 
 // slower says how many times as long private training makes a step, with the range of the entries that
-// [builder.fairSubject] speaks of. It returns "" if no step times are compared.
+// [builder.fairSubject] speaks of. slower returns "" if no step times are compared.
 func (b *builder) slower() string {
 	low, high, n := b.range2(ratioOf, (*exhibits.Entry).Smaller)
 	if n == 0 {
@@ -538,8 +538,8 @@ func (b *builder) slower() string {
 	return "makes a step " + rangeWords(low, high, b.ratioUnit(), false) + " times as long"
 }
 
-// range2 returns the lowest and the highest value over all groups, and the number of values. It leaves out baselines,
-// methods that only compute norms, and entries for which without is true.
+// range2 returns the lowest and the highest value over all groups, and the number of values. range2 leaves out
+// baselines, methods that only compute norms, failed entries, and entries for which without is true.
 func (b *builder) range2(of func(*exhibits.Entry) *float64, without func(*exhibits.Entry) bool) (low, high float64,
 	n int) {
 	for _, g := range b.paper.Groups {

@@ -77,8 +77,8 @@ func widthOf(text string) (em float64) {
 	return em
 }
 
-// fit fits a table to its place. It must run before caption and notes are written, since these describe what is left of
-// the table.
+// fit fits a table to its place. fit must run before caption and notes are written, since these describe what is left
+// of the table.
 func (b *builder) fit(g *Grid) {
 	for _, what := range g.fit(b.config.Widths) {
 		b.left = append(b.left, fmt.Sprintf("table %s has no room for %s", g.Name, what))

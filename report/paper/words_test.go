@@ -87,8 +87,8 @@ func TestMarkdownHeadings(t *testing.T) {
 	}
 }
 
-// The rate is over all timed steps, and the step time is a median. One slow step makes the rate and the time disagree,
-// so a note of the table explains both.
+// The rate is over all timed steps, and the step time is a median. A single slow step makes the rate and the step time
+// disagree, so a note of the table explains both.
 func TestRateSaysOfWhatSteps(t *testing.T) {
 	t.Parallel()
 	dir, _ := write(t, "headline", nil)
