@@ -22,7 +22,7 @@ import (
 type Ending struct {
 	Run   *analyze.Summary
 	Found *findings.Run
-	// Prediction says whether a predicted run fits. Prediction is nil for a measured run.
+	// Prediction says whether a predicted run fits, and is nil for a measured run.
 	Prediction *predict.PredictionRun
 	Dir        string
 }
@@ -116,7 +116,7 @@ func endingPeak(s *analyze.Summary) string {
 	return text
 }
 
-// endingFits says whether a predicted run fits. endingFits is empty for a measured run.
+// endingFits says whether a predicted run fits, and is empty for a measured run.
 func endingFits(p *predict.PredictionRun) string {
 	switch {
 	case p == nil:

@@ -39,11 +39,11 @@ type Finding struct {
 	MS     *float64       `json:"ms"`
 	Share  *float64       `json:"share"`
 	Of     string         `json:"of,omitempty"`
-	// Sentence describes the finding at length. Sentence can be pasted into a paper.
+	// Sentence describes the finding at length, and can be pasted into a paper.
 	Sentence string `json:"sentence"`
 	// Edits lists the lines of the script to change, if they are known.
 	Edits []FindingEdit `json:"edits,omitempty"`
-	// Change says what to change. Change is empty if nothing needs to be changed.
+	// Change says what to change, and is empty if nothing needs to be changed.
 	Change string         `json:"change,omitempty"`
 	Saving *FindingSaving `json:"saving"` // null if this run does not tell what a change saves
 	// Confidence says how the saving was determined, see [findings.Confidence].
@@ -62,7 +62,7 @@ type FindingPlace struct {
 	// did.
 	Phase  *string `json:"phase"`
 	Module *string `json:"module"`
-	// Line requested the largest part of the bytes. Line is null if unknown.
+	// Line requested the largest part of the bytes, and is null if unknown.
 	Line *FindingLine `json:"line"`
 }
 

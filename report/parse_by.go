@@ -18,7 +18,7 @@ type ByOptions struct {
 	Top             *int // nil if not given
 }
 
-// Parse reads the options. It returns nil for a breakdown by category, which has no options.
+// Parse reads the options, and returns nil for a breakdown by category, which has no options.
 func (o ByOptions) Parse() (*grouping.By, error) {
 	if o.Dimensions == "" {
 		if o.Depth != 0 || o.Fold || o.FullStack || o.Top != nil {

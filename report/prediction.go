@@ -164,8 +164,8 @@ func confidenceCell(c *schemas.Confidence) table.Cell {
 	return table.Text(c.Level)
 }
 
-// confidenceNotes say how far the figures of a predicted run can be trusted, and why. They do not name the run, so that
-// several runs can share a note. The level stands beside each run's name.
+// confidenceNotes say how far the figures of a predicted run can be trusted, and why. confidenceNotes do not name the
+// run, so that several runs can share a note. The level stands beside each run's name.
 func confidenceNotes(id *identity.Identity) []string {
 	if id.Confidence == "" {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// PredictionFailure returns an error for the first run that does not fit, or whose answer is unknown. It returns nil if
-// all runs fit. dirs are the runs' folders.
+// PredictionFailure returns an error for the first run that does not fit, or whose answer is unknown. PredictionFailure
+// returns nil if all runs fit. dirs are the runs' folders.
 func PredictionFailure(runs []predict.PredictionRun, dirs []string) error {
 	for i := range runs {
 		r := &runs[i]

@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// tellPredictions writes why a run does not fit. It also warns of requests that failed without ending the run.
+// tellPredictions writes why a run does not fit, or how it ended, and the run's warnings, such as about requests that
+// failed without ending the run.
 func tellPredictions(doc predict.PredictionDocument) predict.PredictionDocument {
 	doc.Runs = slices.Clone(doc.Runs)
 	for i := range doc.Runs {
@@ -27,7 +28,7 @@ func tellPredictions(doc predict.PredictionDocument) predict.PredictionDocument 
 // predictionWhy says why a run does not fit, or how it ended, where the status does not.
 func predictionWhy(p *predict.PredictionRun) string { return whyWords(&p.Because) }
 
-// whyWords put a cause into words. They are empty without a cause.
+// whyWords put a cause into words, and are empty without a cause.
 func whyWords(b *predict.Because) string {
 	switch b.Cause {
 	case predict.CauseSteps:
@@ -89,7 +90,8 @@ func predictionAdvice(p *predict.PredictionRun) string {
 	return ""
 }
 
-// untilThen states the memory of a run that its time limit ended too early for an answer. It returns "" for other runs.
+// untilThen states the memory of a run that its time limit ended too early for an answer. untilThen returns "" for a
+// run that was not ended by its time limit, or whose memory is unknown.
 func untilThen(p *predict.PredictionRun) string {
 	if p.Status != schemas.StatusTimeout || p.PeakReservedBytes == nil {
 		return ""
@@ -98,7 +100,7 @@ func untilThen(p *predict.PredictionRun) string {
 		units.MiB(*p.PeakReservedBytes))
 }
 
-// caughtWords say that requests failed in a run that ended well. They are empty if none failed.
+// caughtWords say that requests failed in a run that ended well, and are empty if none failed.
 func caughtWords(n int) string {
 	if n == 0 {
 		return ""
@@ -150,7 +152,7 @@ func predictionSentence(p *predict.PredictionRun) string {
 // laterSteps says that steps after the script's early end are unknown.
 const laterSteps = ": what later steps need is unknown"
 
-// endedWords say after which step dpsight ended a script. They are empty if the script ended by itself.
+// endedWords say after which step dpsight ended a script, and are empty if the script ended by itself.
 func endedWords(e *schemas.Ended) string {
 	if e == nil {
 		return ""

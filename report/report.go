@@ -59,8 +59,8 @@ func Print(w io.Writer, m Model, gist bool) error {
 }
 
 // Write writes the report into the folder dir, which it creates, and returns the written paths, the page first. Each
-// file is written completely or not at all. It removes files of an earlier report that the new one does not have. If it
-// would overwrite a file that no report wrote, Write without Force writes nothing and returns *folder.ForeignError.
+// file is written completely or not at all. Write removes files of an earlier report that the new one does not have. If
+// it would overwrite a file that no report wrote, Write without Force writes nothing and returns *folder.ForeignError.
 func Write(dir string, m Model) (written []string, err error) {
 	var files []folder.File
 	if m.Page != nil {

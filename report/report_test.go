@@ -62,7 +62,8 @@ func TestReportGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			// The bytes of PNG and SVG files may change with compression and fonts. Other tests check their layout.
+			// The bytes of PNG and SVG files may change with compression and fonts. Other tests check the layout of PNG
+			// and SVG files.
 			if ext := filepath.Ext(f); ext == ".png" || ext == ".svg" {
 				continue
 			}

@@ -18,8 +18,8 @@ func rulesName(rules int) string {
 	return fmt.Sprintf("rules %d", rules)
 }
 
-// rulesNotes say in one line which rules the categories of several runs were made by. They are empty if all runs share
-// their rules.
+// rulesNotes say in one line which rules the categories of several runs were made by. rulesNotes are empty if all runs
+// share their rules.
 func rulesNotes(ids []*identity.Identity, label func(i int) string) []string {
 	apart := identity.RulesApart(ids)
 	if apart == nil {

@@ -150,8 +150,8 @@ func besideBaselines(s *compare.Study) (out []*compare.Cell) {
 	return out
 }
 
-// foremost keeps, in order, at most most cells: those with the highest peaks, and their baselines. It also returns the
-// number of other cells.
+// foremost keeps, in order, at most most cells: those with the highest peaks, and their baselines. foremost also
+// returns the number of other cells.
 func foremost(cells []*compare.Cell, most int) (kept []*compare.Cell, left int) {
 	if len(cells) <= most {
 		return cells, 0

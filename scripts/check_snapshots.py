@@ -6,7 +6,7 @@
 The script prints a line for each file and device. The line has the highest sum of requested bytes twice: as this script
 counts it from the events, and as it follows from dpsight's table of allocations. The script exits with 1 if the two
 differ, or if dpsight refuses a file. With --list it checks only the files in FOLDER whose digests FILE lists. Each line
-of FILE has repository, commit, path and SHA-256, as in scripts/snapshots.tsv. The script needs pyarrow. It loads the
+of FILE has repository, commit, path and SHA-256, as in scripts/snapshots.tsv. The script needs pyarrow, and loads the
 files with an unpickler that makes only plain values."""
 
 import argparse

@@ -8,7 +8,7 @@ training or in evaluation.
     python3 scripts/dp_libraries.py --dpsight ./dpsight --python PYTHON --clones CLONES --store STORE [NAME…]
 
 PYTHON has torch, torchvision, opacus, timm, transformers 4.28, ml-swissknife, prv-accountant, fire and tqdm. The
-scripts run unchanged, with small models, random weights, and a few samples of zeros instead of downloads. This
+scripts run unchanged, with small models, random weights, and a few samples of zeros instead of downloads. dpsight's
 repository contains none of the libraries' code.
 """
 

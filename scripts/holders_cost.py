@@ -3,10 +3,10 @@ tensors alive. Prints the time of the longest look, and the share of the script'
 
     python3 scripts/holders_cost.py --dpsight ./dpsight --python PYTHON [--objects N] [--seconds S]
 
-The script trains a small model on the phantom GPU, keeps one more result at each step, and also holds N objects. It
-runs twice: first as a prediction, in which the number of looks is limited, then as on a GPU, where looks are limited to
-a share of the time. Each line has the longest look in processor seconds, the number of looks, and their share of the
-time.
+The script trains a small model on the phantom GPU, keeps one more result at each step, and also holds N objects. The
+script runs twice: first as a prediction, in which the number of looks is limited, then as on a GPU, where looks are
+limited to a share of the time. Each line has the longest look in processor seconds, the number of looks, and their
+share of the time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what dpsight.attach() costs: in an idle process, and in two trainings with steps of about 10 ms, one paced
-by the device and one by the host. One process alternates blocks of steps without and with the recorder. The two blocks
-of a pair run one after the other, so that other load on the machine affects both.
+by the device and one by the host. In one process, each training alternates blocks of steps without and with the
+recorder. The two blocks of a pair run one after the other, so that other load on the machine affects both.
 
   measure_attach.py [--pairs 8] [--steps 300] [--idle 4] [--json FILE]
 

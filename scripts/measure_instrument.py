@@ -33,7 +33,7 @@ MODES = ("none", "bare", "full")
 
 
 def train(options: argparse.Namespace) -> None:
-    """Trains, and prints the wall time of each block as JSON. This code does not use dpsight."""
+    """Trains without using dpsight, and prints the wall time of each block as JSON."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, processors())  # before torch starts threads, which inherit it
     sys.path.insert(0, str(EXPERIMENTS))
@@ -127,8 +127,8 @@ def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str,
             running[mode] = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
             stack.callback(running[mode].kill)
         gates = {m: os.open(Path(folder, m), os.O_RDWR) for m in MODES}
-        # This process opens the pipe for writing too. Otherwise it would read the pipe's end before another process has
-        # opened the pipe.
+        # The measuring process opens the pipe for writing too. Otherwise it would read the pipe's end before another
+        # process has opened the pipe.
         ended = os.open(Path(folder, "ended"), os.O_RDWR)
 
         def until_ended() -> None:

@@ -2,8 +2,8 @@
 """Measures what recording lines costs a prediction: measure_lines.py [--pairs N] DPSIGHT PYTHON SCRIPT…
 
 Predicts each script with lines and with --lines none, in pairs of alternating order. Prints the median over pairs of
-the ratio of processor times, with the lowest and the highest ratio. It uses processor time because wall time includes
-other load on the machine. The processor time includes the prediction's script, its collector, and making its tables.
+the ratio of processor times, with the lowest and the highest ratio. Wall time would include other load on the machine.
+The processor time includes the prediction's script, its collector, and making its tables.
 """
 
 from __future__ import annotations

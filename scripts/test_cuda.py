@@ -4,12 +4,12 @@
     test_cuda.py write REASONS LIST RESULTS…
 
 FILE is a version of torch's test/test_cuda.py. ABOUT describes it: a title, then sentences if needed. `run` runs the
-tests that concern the allocator, streams, events, graphs and their pools, pinned memory and the memory history. They
-run one after another in one process, and in a new process after a test that hangs or crashes. Failed tests run again,
-each in its own process, since a failed test leaves memory behind. Tests that need the allocator's expandable segments
-run in a process that has these enabled. `run` writes RESULTS. `write` makes LIST from one or more RESULTS, which may
-come from several files and versions of torch. LIST has each test with its result, and for each test that does not pass
-a reason from REASONS. A failure without a reason is an error.
+tests that concern the allocator, streams, events, graphs and their pools, pinned memory and the memory history. The
+tests run one after another in one process, and in a new process after a test that hangs or crashes. Failed tests run
+again, each in its own process, since a failed test leaves memory behind. Tests that need the allocator's expandable
+segments run in a process that has these enabled. `run` writes RESULTS. `write` makes LIST from one or more RESULTS,
+which may come from several files and versions of torch. LIST has each test with its result, and for each test that does
+not pass a reason from REASONS. A failure without a reason is an error.
 """
 
 from __future__ import annotations

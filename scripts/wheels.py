@@ -7,7 +7,7 @@ modules always give the same wheel, byte for byte.
 The program for Linux on x86-64 contains the phantom GPU, compiled for the versions of torch that it is tested with. The
 phantom GPU is compiled with gcc and linked by ziglang.
 
-This file is also the build backend of pyproject.toml. As a backend it builds the wheel for the present machine, and
+wheels.py is also the build backend of pyproject.toml. As a backend it builds the wheel for the present machine, and
 needs only Go."""
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def sources() -> list[str]:
     )
 
 
-# An interpreter with the package runs this line as it starts. It does nothing unless DPSIGHT_ATTACH is 1.
+# An interpreter with the package runs this line as it starts. The line does nothing unless DPSIGHT_ATTACH is 1.
 PTH = 'import os; os.environ.get("DPSIGHT_ATTACH") == "1" and __import__("dpsight.flight.boot")\n'
 
 

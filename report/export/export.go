@@ -26,7 +26,7 @@ type Run struct {
 type Device struct {
 	Device string // name of the device, such as cuda:0
 	Rank   int32
-	// Timeline has a point for each event. Timeline is nil for a device without allocator events.
+	// Timeline has a point for each event, and is nil for a device without allocator events.
 	Timeline *timeline.DeviceTimeline
 	TimeNS   []int64        // when event i+1 happened, in Unix time; empty if unknown
 	Reserved []memory.Level // reserved bytes after each event that changed them

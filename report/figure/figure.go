@@ -1,5 +1,5 @@
-// Package figure lays out dpsight's pictures on a canvas. Package figure draws the figures that analyze computed and
-// computes none itself.
+// Package figure lays out dpsight's pictures on a canvas. The pictures show figures that analyze computed: package
+// figure computes none.
 package figure
 
 import (

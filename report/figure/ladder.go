@@ -20,9 +20,9 @@ type LadderRow struct {
 	Device, Allocator *ladder.Moment
 }
 
-// A DeviceLadder is the picture named ladder. A DeviceLadder stacks all memory in use on a GPU, from the categories of
-// allocated bytes to other processes, at the device's peak and at the allocator's peak. Allocated bytes are first, so
-// that allocated, reserved and the whole each end at their sizes on the axis.
+// A DeviceLadder is the picture named ladder, which stacks all memory in use on a GPU, from the categories of allocated
+// bytes to other processes, at the device's peak and at the allocator's peak. Allocated bytes are first, so that
+// allocated, reserved and the whole each end at their sizes on the axis.
 type DeviceLadder struct {
 	Rows  []LadderRow
 	Notes []string

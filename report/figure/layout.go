@@ -173,7 +173,7 @@ func (r *Row) change() string {
 	return percent + " %"
 }
 
-// footnotes returns the notes below the picture. The notes explain what the picture cannot show.
+// footnotes returns the notes below the picture, which explain what the picture cannot show.
 func (l *layout) footnotes(m *MemoryBreakdown) []string {
 	notes := l.groups.minorNote()
 	compared := false

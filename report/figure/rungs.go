@@ -163,7 +163,7 @@ type rungPart struct {
 	frame bool
 }
 
-// parts returns the pieces of a bar, with the small ones of each level merged. parts leaves out negative sizes.
+// parts returns the pieces of a bar, with the small ones of each level merged and without negative sizes.
 func (g *rungGroups) parts(m *ladder.Moment) []rungPart {
 	var out []rungPart
 	var small int64

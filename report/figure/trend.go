@@ -11,9 +11,9 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A Trend is the picture named trend. A Trend has a panel for each experiment with the experiment's value at each
-// point, oldest first. Where the value changes, the panel has a line with words. Points have equal distances: a
-// revision counts as much after a week as after a minute.
+// A Trend is the picture named trend, which has a panel for each experiment with the experiment's value at each point,
+// oldest first. Where the value changes, the panel has a line with words. Points have equal distances: a revision
+// counts as much after a week as after a minute.
 type Trend struct {
 	Title  string
 	Bytes  bool   // whether values are bytes

@@ -112,7 +112,7 @@ func lives(d *blocks.Device) []uint32 {
 	return out
 }
 
-// writeDevice writes a device's tables. writeDevice writes nothing if d and points are nil.
+// writeDevice writes a device's tables, and nothing if d and points are nil.
 func writeDevice(w io.Writer, d *blocks.Device, points *timeline.DeviceTimeline) error {
 	tables := &writer{w: w}
 	if points != nil {

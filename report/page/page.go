@@ -183,7 +183,7 @@ func categories() (out []category) {
 	return out
 }
 
-// Write writes the page, with at most most bytes. Write gives the devices as much detail as fits.
+// Write writes the page, with at most most bytes, and gives the devices as much detail as fits.
 func (b *Builder) Write(w io.Writer, most int) error {
 	documents, err := packed(func(w io.Writer) error { return json.NewEncoder(w).Encode(b.documents) })
 	if err != nil {

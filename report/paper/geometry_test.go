@@ -84,8 +84,7 @@ func TestFiguresOfOddStoresGeometry(t *testing.T) {
 	}
 }
 
-// oddLargest returns the largest batches of all runs on two devices. oddLargest's batches range from 0 to very many
-// samples.
+// oddLargest returns the largest batches of all runs on two devices, from 0 to very many samples.
 func oddLargest(m *paper.Model) (out []exhibits.Largest) {
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]

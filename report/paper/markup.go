@@ -17,7 +17,7 @@ type markup struct {
 	end     string // ends a row
 }
 
-// writeBody writes the lines below the heads. writeBody leaves out rules and space, since pages have styles for them.
+// writeBody writes the lines below the heads, without rules and space, since pages have styles for them.
 func (g *Grid) writeBody(b *strings.Builder, m markup) {
 	for i := range g.Lines {
 		l := &g.Lines[i]

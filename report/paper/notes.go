@@ -235,8 +235,7 @@ func (p *Plate) addSlowed(b *builder) {
 	}
 }
 
-// kept says which training loops keep .grad from the previous step. kept returns nil if all loops keep .grad or none
-// do.
+// kept says which training loops keep .grad from the previous step, and returns nil if all loops do or none does.
 func (b *builder) kept(groups []exhibits.Group) Text {
 	if shown := (exhibits.Paper{Groups: groups}); !shown.Freed() {
 		return nil

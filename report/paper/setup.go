@@ -181,7 +181,7 @@ func (b *builder) hardware() Text {
 	return text
 }
 
-// sentence joins before and text with "; ". sentence returns "" if text is empty.
+// sentence joins before and text with "; ", or returns "" if text is empty.
 func sentence(before, text string) string {
 	if text == "" {
 		return ""
@@ -333,7 +333,7 @@ func sequences(batch, length facts) string {
 	return either(batch) + " sequences of " + either(length) + " tokens"
 }
 
-// scripts names the scripts of the runs. The text is empty if no command names a script.
+// scripts names the scripts of the runs, and is empty if no command names a script.
 func (b *builder) scripts() Text {
 	scripts := b.gather(func(m *schemas.Manifest) string {
 		for _, word := range m.Command {

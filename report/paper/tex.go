@@ -98,7 +98,7 @@ func (g *Grid) columns() string {
 	return strings.Join(specs, " ")
 }
 
-// isNumber reports whether siunitx can read the cell. siunitx cannot read "<0.01" or ">-0.01".
+// isNumber reports whether siunitx can read the cell, unlike "<0.01" or ">-0.01".
 func (c *Cell) isNumber() bool { return !c.word && c.text[0] != '<' && c.text[0] != '>' }
 
 func (g *Grid) writeHeads(b *strings.Builder) {

@@ -215,8 +215,8 @@ func Short(label string) string {
 	return strings.TrimRight(string(all[:head]), " -") + "…" + strings.TrimLeft(string(all[tail:]), " -")
 }
 
-// wrapped returns a label in one line, or in two lines if it is longer than 18 characters. It breaks at the space or
-// hyphen nearest to the middle, or else in the middle.
+// wrapped returns a label in one line, or in two lines if it is longer than 18 characters. wrapped breaks a label at
+// the space, hyphen or ellipsis nearest to the middle if one is near it, or else in the middle.
 func wrapped(label string) []string {
 	s := Short(label)
 	if length(s) <= wrapAt {

@@ -11,8 +11,8 @@ const swatch = 0.85 // width of a legend's colour field, in multiples of the siz
 // MostLegendRows is the most rows of a legend. Keys for which these rows have no room get no entry.
 const MostLegendRows = 3
 
-// legend lays entries out in rows, from the left edge at x0 to the right edge at x1, and reports their height. It draws
-// nothing: the caller calls draw once y is known.
+// legend lays entries out in rows, from the left edge at x0 to the right edge at x1, and reports their height. legend
+// draws nothing: the caller calls draw once y is known.
 func (d *Drawing) legend(entries []entry, x0, x1 float64) (height float64, draw func(y float64)) {
 	if len(entries) == 0 {
 		return 0, func(float64) {}

@@ -165,7 +165,7 @@ func (f Lines) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// panel returns what is drawn of one setting: the series that have a value, and axes that include all values. It
+// panel returns what is drawn of one setting: the series that have a value, and axes that include all values. panel
 // returns nil if fewer than two places were swept, or if every value is 0.
 func (f Lines) panel(d *Drawing, p LinesPanel) *linesPanel {
 	q := &linesPanel{LinesPanel: p}

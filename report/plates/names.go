@@ -29,8 +29,8 @@ var names = map[string]string{
 	"modules":               "CUDA modules",
 }
 
-// PhaseKeys are the keys of the phases that have a colour, in the order of a step. Other phases have the colour of
-// minor ones.
+// PhaseKeys are the keys of the phases that have a colour, in the order of a step. Phases without a key in PhaseKeys
+// have the colour of minor phases.
 var PhaseKeys = []string{"forward", "backward", "norm_pass", "gradient_pass", "clip", "noise", "optimizer"}
 
 // nameOf returns the name of a key: the caller's name, this package's, or the key with spaces and a capital.

@@ -16,7 +16,7 @@ import (
 
 const family = "Liberation Sans"
 
-// PDF writes the figure as a page of the figure's size. It embeds the fonts that the figure uses, reduced to the
+// PDF writes the figure as a page of the figure's size. PDF embeds the fonts that the figure uses, reduced to the
 // characters that occur.
 func (d *Drawing) PDF(w io.Writer) error {
 	f := fpdf.NewCustom(&fpdf.InitType{UnitStr: "pt", Size: fpdf.SizeType{Wd: d.Width(), Ht: d.height}})

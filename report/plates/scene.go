@@ -55,7 +55,7 @@ type item struct {
 	label  *label
 }
 
-// A label is a line of text. Its anchor is the item's only point, moved by (dx, dy).
+// A label is a line of text, with its anchor at the item's only point, moved by (dx, dy).
 type label struct {
 	text   string
 	size   float64

@@ -186,8 +186,8 @@ type place struct {
 	ok   bool
 }
 
-// placeIn finds a place where a band is high enough over the whole width of a label. It prefers places within a phase
-// and near the middle of the axes.
+// placeIn finds a place where a band is high enough over the whole width of a label. placeIn prefers places within a
+// phase and near the middle of the axes.
 func (f Step) placeIn(d *Drawing, a *axes, r reduced, b int, l label, of unit, thousand float64) (best place) {
 	w := wide(l) + 4
 	var found []place

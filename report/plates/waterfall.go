@@ -23,7 +23,7 @@ type Waterfall struct {
 	Names    map[string]string
 }
 
-// A fall is one row of a waterfall. It reaches from one sum to the next.
+// A fall is one row of a waterfall, which reaches from one sum to the next.
 type fall struct {
 	name     string
 	colour   colour

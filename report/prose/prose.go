@@ -48,7 +48,7 @@ func Comparison(subject, verb string, to, from float64, object string, show func
 	return fmt.Sprintf("%s, %s%s less than %s (%s)", text, show(from-to), OfWhole(from-to, from), object, show(from))
 }
 
-// OfWhole formats a share in brackets. It returns "" if the whole is 0.
+// OfWhole formats a share in brackets, or returns "" if the whole is 0.
 func OfWhole(part, whole float64) string {
 	if whole == 0 {
 		return ""
@@ -91,7 +91,7 @@ func Excess(delta float64, to, from string, show func(float64) string) Lead {
 }
 
 // Account states in one sentence what a difference consists of: the parts with the difference's sign, the parts with
-// the opposite sign, and the sum of the small parts. The figures sum to the difference. It returns "" if no part
+// the opposite sign, and the sum of the small parts. The figures sum to the difference. Account returns "" if no part
 // differs.
 func Account(delta float64, begin Lead, verb, others string, terms []Term, show func(float64) string) string {
 	const most = 6

@@ -23,7 +23,7 @@ import (
 
 // The analyses of selected runs. Each reads only the tables that it needs.
 
-// List returns the table of runs. It also has runs without tables.
+// List returns the table of runs, which also lists runs that have no tables.
 func (r *Runs) List() (analyze.RunsDocument, error) {
 	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
 	read, rows, err := r.listed()

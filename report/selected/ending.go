@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Ending returns what is printed about the only run when it has ended. It does not look at other runs of the store:
+// Ending returns what is printed about the only run when it has ended. Ending does not look at other runs of the store:
 // reading thousands of them would take longer than the run.
 func (r *Runs) Ending() (e report.Ending, err error) {
 	_, err = r.Each(findings.Tables, false, func(in schemas.Tables) error {

@@ -152,8 +152,8 @@ func (c *Checked) locate(beside *Runs) {
 	}
 }
 
-// places returns a run's peak by place in the code. It returns nil if the run's tables cannot be read, which does not
-// change the verdict.
+// places returns a run's peak by place in the code. places returns nil if the run's tables cannot be read, which does
+// not change the verdict.
 func (r *Runs) places(id string) []schemas.BaselinePlace {
 	i := slices.IndexFunc(r.Runs, func(run store.Run) bool { return run.ID == id })
 	if i < 0 {

@@ -9,8 +9,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// keeper returns the function that reduces a run to its kept document. It makes no document for a prediction whose
-// report has no confidence, since such a confidence must be computed with the present records of known errors.
+// keeper returns the function that reduces a run to its kept document. The function makes no document for a prediction
+// whose report has no confidence, since the missing confidence must be computed with the present records of known
+// errors.
 func keeper() store.Keeper {
 	return store.Keeper{Version: analyze.KeptVersion, Want: analyze.SummaryTables | analyze.ListTables,
 		Make: func(t *schemas.Tables, s *schemas.Summary) bool {

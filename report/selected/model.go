@@ -24,8 +24,8 @@ func (s *Source) Report(names []string, baseline string) (m report.Model, err er
 	return r.Model(baseline)
 }
 
-// Model returns the model of a report on the runs. It compares them with the named baseline, if any, and has the ladder
-// of each GPU that NVML sampled.
+// Model returns the model of a report on the runs. The model compares the runs with the named baseline, if any, and has
+// the ladder of each GPU that NVML sampled.
 func (r *Runs) Model(baseline string) (report.Model, error) {
 	var runs []analyze.Summary
 	ladders := map[string]ladder.Run{}

@@ -37,8 +37,8 @@ func withoutEvents(err error, many bool) error {
 	return schemas.WithHint(err, "dpsight phases and dpsight overhead need none")
 }
 
-// lacks collects the errors of runs without the requested moment. Such runs are listed beside the others. If no run has
-// the moment, the first run's error says why.
+// lacks collects the errors of runs without the requested moment. Runs without the moment are listed beside the others.
+// If no run has the moment, the first run's error says why.
 type lacks struct {
 	first *memory.NoMomentError
 	any   bool // some run has the requested moment

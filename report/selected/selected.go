@@ -161,7 +161,7 @@ func ReadWithin(r store.Run, want schemas.Want, w store.Window) (schemas.Tables,
 	return withConfidence(t), nil
 }
 
-// withConfidence adds a prediction's confidence with its doubts, which reports of older versions lack. This package
+// withConfidence adds a prediction's confidence with its doubts, which reports of older versions lack. Package selected
 // passes all tables that it reads through withConfidence, so that no analysis has a level of confidence without its
 // doubts.
 func withConfidence(t *schemas.Tables) schemas.Tables {
@@ -196,8 +196,8 @@ func prediction(dir string) (in schemas.Tables, err error) {
 	return Read(r, predict.Tables)
 }
 
-// Each does what [store.Selection.Each] does, and warns of runs that cannot be read. It returns the runs that could be
-// read.
+// Each does what [store.Selection.Each] does, and warns of runs that cannot be read. Each returns the runs that could
+// be read.
 func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) (read *Runs, err error) {
 	sel, damaged, err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(withConfidence(t)) })
 	for _, d := range damaged {
@@ -232,8 +232,8 @@ func always[T any](one func(schemas.Tables) T) func(schemas.Tables) (T, error) {
 	return func(in schemas.Tables) (T, error) { return one(in), nil }
 }
 
-// Summaries selects runs, removes those that leave ignores, and reduces the rest to summaries. It returns an error if
-// no run has tables.
+// Summaries selects runs, removes those that leave ignores, and reduces the rest to summaries. Summaries returns an
+// error if no run has tables.
 func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summary, error) {
 	r, err := s.reduced(names, leave)
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summa
 	return r.summarize()
 }
 
-// Kept does what [Source.Summaries] does, for comparisons and checks of many runs. Its summaries have only what
+// Kept does what [Source.Summaries] does, for comparisons and checks of many runs. The summaries of Kept have only what
 // [analyze.KeptReader] provides.
 func (s *Source) Kept(names []string, leave leaver) (*Runs, []analyze.Summary, error) {
 	r, err := s.reduced(names, leave)

@@ -19,7 +19,7 @@ func Text(s string) Cell { return Cell{s, s} }
 // Count returns a cell with a number of things.
 func Count(n int64) Cell { return Cell{units.Grouped(strconv.FormatInt(n, 10)), n} }
 
-// Bytes returns a cell that shows bytes in MiB. Its value is in bytes.
+// Bytes returns a cell that shows bytes in MiB. The cell's value is in bytes.
 func Bytes(n int64) Cell { return Cell{units.InMiB(n), n} }
 
 // DeltaBytes does what [Bytes] does for a difference, with its sign.

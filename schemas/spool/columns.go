@@ -101,9 +101,9 @@ func lower(rest, lifted []byte, size, offset, width int) []byte {
 }
 
 // distances encodes values of width bytes. For each value, distances stores how many values ago the same value
-// occurred, 0 = never. Then come the first occurrences: their number, the distances in planes, the values in planes.
-// The distances compress well: an allocator reuses few addresses, and similar steps have the same distances even if
-// their blocks have other addresses.
+// occurred, 0 = never. The result of distances has the number of values, the distances in planes, and the first
+// occurrences in planes. The distances compress well: an allocator reuses few addresses, and similar steps have the
+// same distances even if their blocks have other addresses.
 func distances(b []byte, width int) []byte {
 	n := len(b) / width
 	far, fresh := make([]byte, 4*n), []byte(nil)

@@ -32,10 +32,10 @@
 //
 // # One file afterwards
 //
-// Sealing packs both files into rank-N.dps.zst. This file is a zstd stream of "DPSJ", version u16, flags u8, a reserved
-// byte, the parts (each with its length u64 before its bytes), and a seal. The seal has the numbers of marks and whole
-// frames, the last mark's number, and digests of both files (see seal.go). A reader refuses a journal that does not
-// match its seal. Older journals have no seal, only zstd's checksum of all bytes.
+// Sealing packs both files into rank-N.dps.zst: a zstd stream of "DPSJ", version u16, flags u8, a reserved byte, the
+// parts (each with its length u64 before its bytes), and a seal. The seal has the numbers of marks and whole frames,
+// the last mark's number, and digests of both files (see seal.go). A reader refuses a journal that does not match its
+// seal. Older journals have no seal, only zstd's checksum of all bytes.
 //
 // In version 1 the parts are the two files: the marks up to the last record, and the frames unchanged, with a torn
 // tail. In version 2 the two files are split into columns and streams that compress to a third (see sealed.go), and can

@@ -42,7 +42,7 @@ func (r *columnReader) open(chunk parquet.ColumnChunk) {
 	r.pages = chunk.Pages()
 }
 
-// close releases the present page and closes the pages. It may be called again.
+// close releases the present page, closes the pages, and may be called again.
 func (r *columnReader) close() {
 	if r.page != nil {
 		parquet.Release(r.page)

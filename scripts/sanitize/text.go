@@ -18,8 +18,8 @@ var (
 )
 
 // analyze recognises frames of a stack by the end of the file's path. A cleaner keeps the ends of paths that are listed
-// here. Such a file belongs to a Python package or to Python itself, or collect writes it into a numbered folder for
-// each run.
+// here. A file with a listed end belongs to a Python package or to Python itself, or collect writes it into a numbered
+// folder for each run.
 var (
 	packaged  = regexp.MustCompile(`^.*(/(?:site|dist)-packages/.*)$`)
 	ownPython = regexp.MustCompile(`^.*(/lib/python3\.[0-9]+/.*)$`)

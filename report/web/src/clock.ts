@@ -1,6 +1,6 @@
 /**
- * A Clock has the times of events, in µs after the first event. It has the times either of all events or only of the
- * shown events. An event between two events with known times gets the time of the earlier one.
+ * A Clock has the times of events, in µs after the first event: either of all events or only of the shown events. An
+ * event between two events with known times gets the time of the earlier one.
  */
 export class Clock {
   private readonly us: Float64Array

@@ -21,7 +21,7 @@ export const mib = (bytes: number | null | undefined) => (bytes == null ? '—' 
 export const signedMibs = (bytes: number) => (bytes > 0 ? '+' : '') + mibs(bytes)
 export const signedMib = (bytes: number) => signedMibs(bytes) + ' MiB'
 
-/** Formats by how many bytes an event changes the memory. It prints small changes in bytes and others in MiB. */
+/** Formats by how many bytes an event changes the memory: small changes in bytes, and others in MiB. */
 export function signedBytes(bytes: number): string {
   if (Math.abs(bytes) < MiB / 100) return (bytes > 0 ? '+' : '') + minus(none.format(bytes)) + ' B'
   return signedMib(bytes)

@@ -37,9 +37,9 @@ function rgba(fill: string): number[] {
   return [1, 3, 5, 7].map((i) => (i < hex.length ? parseInt(hex.slice(i, i + 2), 16) : 255))
 }
 
-/** columnsOf returns the picture of a stack. It writes the picture pixel by pixel, since filling paths with thousands
- * of corners takes ten times as long on a machine without a GPU. A pixel on an edge mixes the colours of the layers,
- * in proportion to the part of the pixel that each layer covers. */
+/** columnsOf returns the picture of a stack, which it writes pixel by pixel, since filling paths with thousands of
+ * corners takes ten times as long on a machine without a GPU. A pixel on an edge mixes the colours of the layers, in
+ * proportion to the part of the pixel that each layer covers. */
 function columnsOf(
   of: HTMLCanvasElement,
   bottom: Float64Array,
