@@ -31,8 +31,7 @@ func storeFolders(t testing.TB) []string {
 	return folders
 }
 
-// manifests returns the manifests of all runs, by file path. The manifests include those of bare runs and of runs
-// outside suites.
+// manifests returns the manifests of all runs, bare runs and runs outside suites too, by file path.
 func manifests(t *testing.T) iter.Seq2[string, *schemas.Manifest] {
 	t.Helper()
 	return func(yield func(string, *schemas.Manifest) bool) {
@@ -65,9 +64,9 @@ func manifestsOf(t testing.TB, folder string) iter.Seq2[string, *schemas.Manifes
 	}
 }
 
-// noSuites lists the stores that the tests over all suites leave out. noSuites has a store without a suite, stores with
-// a part of what their suites made (see [TestRecordedFigures]), stores that other tests or the documents' tables cover,
-// and a store with a run that was meant to die.
+// noSuites lists the stores that the tests over all suites leave out: a store without a suite, stores with a part of
+// what their suites made (see [TestRecordedFigures]), stores that other tests or the documents' tables cover, and a
+// store with a run that was meant to die.
 var noSuites = []string{"accuracy-development", "accuracy-held-out", "accuracy-held-out-fixed-kinds",
 	"accuracy-held-out-missed-kinds", "accuracy-held-out-worst-kind", "claims", collectorAlone,
 	"lora", "oom", pairs}
