@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// HostTables returns a table of the host memory of each run's processes, and a table of the phases in which the host
-// memory grew. Each table carries the whole document.
+// HostTables returns a table of the host memory of each run's processes and, if phases are known, a table of the phases
+// in which the host memory grew. Each table carries the whole document.
 func HostTables(doc hostmemory.Document) []table.Table {
 	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	t := table.Table{Title: "Memory on the host", Document: doc, Columns: []table.Column{

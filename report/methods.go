@@ -148,8 +148,8 @@ func captions(s *compare.Study) []string {
 }
 
 // captionDiffer returns the settings that differ between runs, with each run's value if the values are short.
-// captionDiffer leaves out the method, which figures always compare, and the number of steps, which should not change
-// peaks or medians.
+// captionDiffer leaves out the method, which figures always compare, and what should not change peaks or medians: the
+// numbers of steps, the seed and the driver.
 func captionDiffer(s *compare.Study) []string {
 	const room = 90
 	var out []string

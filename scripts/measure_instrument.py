@@ -127,7 +127,7 @@ def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str,
             running[mode] = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
             stack.callback(running[mode].kill)
         gates = {m: os.open(Path(folder, m), os.O_RDWR) for m in MODES}
-        # The measuring process opens the pipe for writing too. Otherwise it would read the pipe's end before another
+        # The measuring process opens the pipe for writing too, or else it would read the pipe's end before another
         # process has opened the pipe.
         ended = os.open(Path(folder, "ended"), os.O_RDWR)
 

@@ -71,7 +71,8 @@ func (b *bitmap) glyphs(s string, x, y int, size float64, font *truetype.Font) {
 	_, _ = b.c.CreateStringPath(s, float64(x), float64(y))
 }
 
-// A painter paints fully covered spans at once, and leaves partly covered ones, the edges of glyphs, to freetype.
+// A painter paints fully covered spans of an opaque colour at once, and leaves other spans, such as the edges of
+// glyphs, to freetype.
 type painter struct {
 	*raster.RGBAPainter
 	pixel  [4]byte

@@ -411,8 +411,9 @@ func (b *builder) mainFinding(has func(column string) bool) Text {
 	return plain("What each " + strings.ToLower(b.first()) + " needs.")
 }
 
-// dearest says what the entry with the highest peak costs over the baseline, and how long its step takes if it also has
-// the longest. dearest returns nil if the paper has several settings, or if no peak is higher than the baseline's.
+// dearest says what the entry with the highest peak costs over the baseline, and how many times as long its step takes
+// if it also has the longest step. dearest returns nil if the paper has several settings, or if no peak is higher than
+// the baseline's.
 func (b *builder) dearest(times bool) Text {
 	if len(b.paper.Groups) > 1 {
 		return nil

@@ -166,7 +166,7 @@ func (f Lines) Draw(s Style) (*Drawing, error) {
 }
 
 // panel returns what is drawn of one setting: the series that have a value, and axes that include all values. panel
-// returns nil if fewer than two places were swept, or if every value is 0.
+// returns nil if fewer than two places were swept, or if no known value differs from 0.
 func (f Lines) panel(d *Drawing, p LinesPanel) *linesPanel {
 	q := &linesPanel{LinesPanel: p}
 	q.Series = nil

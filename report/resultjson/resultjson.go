@@ -2,10 +2,10 @@
 // scripts that read such files keep working: the keys are the same. The values of the keys are dpsight's, even where
 // the profiler's values were wrong.
 //
-// In such files "mb" means MiB. A value that the run does not have is null, never 0. The snapshots are an exception:
-// the profiler's have no nulls, and readers sort the values and take the highest. So a snapshot with an unknown value
-// is left out. The key "dpsight" is new. The value of "dpsight" has the run's id, and whether the run was measured or
-// predicted, since a prediction must not pass for a measurement.
+// In a *_result.json "mb" means MiB. A value that the run does not have is null, never 0. The snapshots are an
+// exception: the profiler's have no nulls, and readers sort the values and take the highest. So a snapshot with an
+// unknown value is left out. The key "dpsight" is new. The value of "dpsight" has the run's id, and whether the run was
+// measured or predicted, since a prediction must not pass for a measurement.
 package resultjson
 
 import (
@@ -36,7 +36,7 @@ type Document struct {
 	Dpsight      provenance `json:"dpsight"`
 }
 
-// config holds the run's parameters, and is null if a user's script has none.
+// config holds the run's parameters. A parameter that the run lacks, as runs of a user's script may, is null.
 type config struct {
 	VocabSize any `json:"vocab_size"`
 	HiddenDim any `json:"hidden_dim"`
