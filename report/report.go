@@ -1,4 +1,4 @@
-// Package report presents what analyze computed, as tables, figures and machine-readable results. It analyses nothing
+// Package report presents what analyze computed, as tables, figures and machine-readable results, and analyses nothing
 // itself.
 package report
 
@@ -29,7 +29,7 @@ type Model struct {
 	Force bool
 	// Page writes index.html, the page of the runs. If it is nil, the report has no such page.
 	Page func(io.Writer) error
-	// Drawn is called after each file, with the number of files written so far and of all files. It may be nil.
+	// Drawn is called after each file, with the number of files written so far and of all files. Drawn may be nil.
 	Drawn func(done, of int)
 }
 

@@ -315,8 +315,8 @@ func TestInstrumentMovesNothing(t *testing.T) {
 	}
 }
 
-// The headline's peaks are 2,000 MiB lower than in an earlier table, to 1 MiB. That is the size of the logits, which
-// this training loop does not keep through the step.
+// The headline's peaks are 2,000 MiB lower than in an earlier table, to 1 MiB. The difference is the size of the
+// logits, which the headline's training loop does not keep through the step.
 func TestKnownPeaks(t *testing.T) {
 	const mib = 1 << 20
 	full, _ := recorded(t, headline)

@@ -102,8 +102,8 @@ var apart = map[string]int64{"trainers/DPSGDTrainer_bs4_seq1024": 2 << 20, "trai
 
 // predictExperiment predicts an experiment on the phantom GPU. If same is true, which means the same torch, it
 // compares the prediction with the recording. With DPSIGHT_TEST_LONG it makes all steps and also compares the highest
-// reserved of the whole run. Otherwise it makes only as many steps as were recorded: they have the peak allocated of
-// the whole run, but later steps may reserve more.
+// reserved of the whole run. Without DPSIGHT_TEST_LONG, predictExperiment makes only as many steps as were recorded:
+// these steps have the peak allocated of the whole run, but later steps may reserve more.
 func predictExperiment(t *testing.T, python string, machine *collect.Machine, plan *suite.Suite, x *suite.Experiment,
 	want *example, same bool) {
 	if want == nil {

@@ -51,7 +51,7 @@ func TestWrongTypes(t *testing.T) {
 	frameWith := func(k, v string) []byte {
 		return with("frames", list(dict(key("filename", str("f.py")), key(k, v))))
 	}
-	// Each of these wrong parts makes the whole file unreadable, since the file has nothing else.
+	// Each wrong part in needed makes the whole file unreadable, since the file has nothing else.
 	needed := map[string]bool{}
 	for _, name := range []string{"trace of ints", "traces", "segments", "a segment", "segment size", "segment device",
 		"segment blocks", "a block", "block state", "block size", "not a snapshot", "an empty dict", "a string",

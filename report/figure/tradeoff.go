@@ -234,8 +234,7 @@ func (l *tradeoffLayout) arrange(x, y tradeAxis, left float64) (bottom float64) 
 	return bottom
 }
 
-// nameAll places the labels of all panels. nameAll returns notes with the names of points that only had room for a
-// number.
+// nameAll places the labels of all panels. nameAll returns notes with the names of points that had no room for a name.
 func (l *tradeoffLayout) nameAll() (notes []string) {
 	var key []string
 	for _, p := range l.panels {

@@ -337,7 +337,7 @@ func (b *builder) held(e *exhibits.Entry, rungs ...string) (sum int64) {
 }
 
 // fullestDevice returns the entry that uses the most memory on the device, if another entry has the highest allocated
-// memory and torch's cache makes the difference. Otherwise it returns nil.
+// memory and torch's cache makes the difference. In all other cases, fullestDevice returns nil.
 func (b *builder) fullestDevice(g *exhibits.Group) *exhibits.Entry {
 	var rivals []*exhibits.Entry
 	for i := range g.Entries {

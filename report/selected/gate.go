@@ -188,8 +188,8 @@ func (c *Checked) Baseline(version string) schemas.Baseline {
 	return b
 }
 
-// Accuracy compares predictions with measurements. Each of them is a run or a baseline file. Without names of
-// predictions, it takes the predicted runs among all.
+// Accuracy compares predictions with measurements. Each name is the name of a run or of a baseline file. Without names
+// of predictions, Accuracy takes the predicted runs among all.
 func (s *Source) Accuracy(predicted, measured []string, version string) (doc predict.AccuracyDocument, err error) {
 	if len(predicted) == 0 {
 		_, runs, err := s.Summaries(measured, leaveNone)

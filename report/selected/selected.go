@@ -24,7 +24,7 @@ type Source struct {
 	// Say gets messages about what was selected, Note about what was left out, and Warn about runs that could not be
 	// read or have no tables.
 	Say, Note, Warn func(text string)
-	// Doing is called with the progress of long work, the last time with done equal to of. It may be nil.
+	// Doing is called with the progress of long work, the last time with done equal to of. Doing may be nil.
 	Doing func(text string, done, of int)
 }
 
