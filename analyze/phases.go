@@ -59,8 +59,8 @@ type PhaseRow struct {
 	// GPUMS and WallMS are the phase's times per step, over the bare steps after warm-up; null if unknown.
 	GPUMS  *timing.Interval `json:"gpu_ms"`
 	WallMS *timing.Interval `json:"wall_ms"`
-	// StepPercent is the phase's median time in per cent of the step's median time. Both times of StepPercent are by
-	// the clock of the steps: the GPU's if every step has a GPU time, else wall time.
+	// StepPercent is the phase's median time in per cent of the step's median time. The clock of the steps measures
+	// both medians: GPU time if every step has a GPU time, else wall time.
 	StepPercent *float64 `json:"step_percent"`
 }
 

@@ -19,7 +19,7 @@ var rooms = []string{"confidence", "identity", "memory", "grouping", "ranks", "h
 	"growth", "timing", "ladder", ".", "repeats", "compare", "trend", "exhibits", "gate", "explain", "clipping", "source",
 	"findings", "predict", "fixture", "fixture/summaries"}
 
-// These constants limit the size of each package below analyze.
+// mostLines and mostNames limit the size of each package below analyze.
 const (
 	mostLines = 5000
 	mostNames = 120 // exported names, methods included

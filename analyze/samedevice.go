@@ -54,8 +54,8 @@ func gpusOf(in *schemas.Tables, devices int) int {
 }
 
 // reservedBeside returns the highest sum of the peaks reserved of processes that used the same GPU at the same time,
-// and the number of these processes. One process's peak may have passed when another process reached its own: torch
-// keeps what it has reserved until empty_cache, or a request that would fail.
+// and the number of these processes. The processes may reach their peaks at different times. The sum still counts,
+// since torch keeps what it has reserved until empty_cache, or until a request would fail.
 func reservedBeside(in *schemas.Tables) (bytes int64, processes int) {
 	if in.Report == nil {
 		return 0, 0

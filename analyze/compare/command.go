@@ -25,7 +25,8 @@ func argumentsDiffer(baseline, run *analyze.Summary) []Remark {
 // unaccounted returns, for each of two runs, the arguments of its command that the other lacks and that no differing
 // parameter explains. A parameter, above all the method, explains an argument by its name, as --batch-size for
 // batch_size, or by its value, as --clip ghost and --ghost for the method ghost. Python, the script's folder and the
-// length of the run do not count as arguments. Both results are nil if a command is unknown.
+// length of the run do not count as arguments. If the command of either run is unknown, unaccounted returns nil for
+// both runs.
 func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
 	if a.Command == nil || b.Command == nil {
 		return nil, nil

@@ -53,8 +53,8 @@ type CompareCell struct {
 	RunIDs []string           `json:"run_ids"` // ids of the runs; empty for a cell without runs
 	Failed []FailedRun        `json:"failed"`
 	N      int                `json:"n"` // number of runs that have the value
-	// Experiments is set if the runs of the cell belong to several experiments, and is then their number. Such a cell
-	// has no Value.
+	// Experiments is set if the runs of the cell belong to several experiments, and is then their number. A cell of
+	// several experiments has no Value.
 	Experiments int      `json:"experiments,omitempty"`
 	Value       *float64 `json:"value"`
 	Low         *float64 `json:"low"`

@@ -41,9 +41,9 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	}
 }
 
-// A loop may free .grad between forward and backward. Such a loop has .grad when forward ends, but not at a peak in
-// backward, so the comparison has no remark on kept gradients. If both loops keep gradients, the comparison has no
-// remark on kept gradients either.
+// A loop may free .grad between forward and backward. A loop that frees .grad there has .grad when forward ends, but
+// not at a peak in backward, so the comparison has no remark on kept gradients. If both loops keep gradients, the
+// comparison has no remark on kept gradients either.
 func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	fresh, kept := analyze.Summarize(fixture.KeptRun(true)), analyze.Summarize(fixture.KeptRun(false))
 	fresh.RunID = "fresh"

@@ -41,7 +41,7 @@ func NewStudy(runs []analyze.Summary, baseline *analyze.Summary) Study {
 	if baseline == nil {
 		return s
 	}
-	// One repeat of an experiment represents all of its repeats.
+	// If the baseline run is one of several repeats of an experiment, the cell of all repeats is the baseline's cell.
 	base := NewCell([]*analyze.Summary{baseline})
 	base.Label = baseline.Title()
 	found := &base

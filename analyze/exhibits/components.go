@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// These constants limit the categories with a row of their own: mostComponents, or up to mostWithShares if the further
-// categories make at least shareOfOwnRow of some peak.
+// The first mostComponents categories have a row of their own. Further ones, up to mostWithShares in all, have a row if
+// they make at least the share shareOfOwnRow of some peak.
 const (
 	mostComponents = 8
 	mostWithShares = 12

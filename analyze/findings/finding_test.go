@@ -532,7 +532,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	if p := predict.Predict(in); p.OfDeviceBytes != 600<<20 {
 		t.Errorf("%+v", p)
 	}
-	// If the limit is below the free memory, the script has set it. Other memory has taken no part of this limit.
+	// If the limit is below the free memory, the script has set the limit, and other memory takes no part of the limit.
 	in.Report.OOMs[0].LimitBytes = 400 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
 	if r.Whole || r.BesideTensors() != 0 {
@@ -541,7 +541,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	if p := predict.Predict(in); p.OfDeviceBytes != 0 && p.OfDeviceBytes >= 512<<20 {
 		t.Errorf("%+v", p)
 	}
-	// This limit is above the free memory, but below the whole device. The finding does not claim that this limit is
+	// If the limit is above the free memory but below the device's memory, the finding does not claim that the limit is
 	// the whole device.
 	in.Report.OOMs[0].LimitBytes = 550 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request

@@ -9,9 +9,9 @@ import (
 
 const frozenPercent = 5 // least percentage of the peak in activations of frozen layers before all trained layers
 
-// frozenActivations looks for activations that autograd holds for untrained layers before the first trained one. Such
-// activations serve only a gradient of the model's input. If no parameter gets a gradient, the script may want exactly
-// the gradient of the input.
+// frozenActivations looks for activations that autograd holds for untrained layers before the first trained one.
+// Activations before the first trained layer serve only a gradient of the model's input. If no parameter gets a
+// gradient, the script may want exactly the gradient of the input.
 func (x *evidence) frozenActivations() []Finding {
 	now, trained := x.stepOf(x.d.At.Event), x.trainedModules()
 	if now == nil || len(trained) == 0 {

@@ -56,9 +56,9 @@ type NamedBytes struct {
 	Bytes int64
 }
 
-// growth reports memory that every step, or pass, leaves behind, on each device of the run. One rank may keep memory
-// that the other ranks free, and the peak of the rank that keeps it need not be the highest. Devices that grow by the
-// same line of the script give one finding, about the device that grows most.
+// growth reports memory that every step, or pass, leaves behind. growth looks at each device of the run, since a rank
+// that does not have the highest peak may keep memory that the other ranks free. Devices that grow by the same line of
+// the script give one finding, about the device that grows most.
 func (x *evidence) growth() []Finding {
 	out := x.growthHere()
 	devices := x.run.Breakdown.Devices

@@ -295,8 +295,8 @@ func TestIdleModelsAreFound(t *testing.T) {
 	absent(t, IdleModels, "both run to the end", first, second, run.at(120, 190).named("", 1),
 		run.at(130, 190).named("", 2), run.at(320, 390).named("", 1), run.at(330, 390).named("", 2))
 	absent(t, IdleModels, "one never runs, as an average of weights", first, second, run.at(120, 190).named("", 1))
-	// If two models share a name, the recording does not distinguish their parameters. Neither of two such models
-	// counts as idle while the other model runs.
+	// If two models share a name, the recording does not distinguish their parameters. Neither of two models with one
+	// name counts as idle while the other model runs.
 	absent(t, IdleModels, "a name that two have", first, first, run.at(120, 190).named("", 1),
 		run.at(320, 390).named("", 2))
 }

@@ -66,8 +66,8 @@ func (x *evidence) keptException() []Finding {
 }
 
 // failedBefore returns the event from which an exception has kept a block: that of the last failed request while the
-// block lived and before the search for holders. Other exceptions leave no event. An exception without an event came,
-// at the latest, at the end of the step that made the block.
+// block lived and before the search for holders. Exceptions that are not failed requests leave no event. An exception
+// without an event came, at the latest, at the end of the step that made the block.
 func (x *evidence) failedBefore(a *schemas.Allocation, event int64) int64 {
 	last := event
 	if step := x.stepOf(a.AllocSeq); step != nil {

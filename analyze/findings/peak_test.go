@@ -62,7 +62,8 @@ func TestThresholds(t *testing.T) {
 			[]fixture.Part{of(schemas.Parameters, 951), born(of(schemas.OptimizerTemporaries, 49),
 				schemas.PhaseOptimizer)},
 			50},
-		// Opacus adds noise to the gradient and keeps the sum in memory. Other optimizers do not need this memory.
+		// Opacus adds noise to the gradient and keeps the sum in memory. An optimizer without noise does not need
+		// memory for that sum.
 		{OptimizerPeak, []fixture.Part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 50),
 			schemas.PhaseOptimizer), born(of(schemas.OptimizerTemporaries, 300), schemas.PhaseNoise)},
 			[]fixture.Part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 350),

@@ -11,8 +11,8 @@ const perSampleEmbedPercent = 2 // least percentage of the peak in per-sample gr
 // PerSampleEmbeddingFacts are the facts of a [PerSampleEmbedding] finding.
 type PerSampleEmbeddingFacts struct{ Largest *schemas.Module }
 
-// perSampleEmbedding reports the per-sample gradients of embeddings. Such a gradient has a whole table for each sample,
-// although a sample uses only as many rows as it has tokens.
+// perSampleEmbedding reports the per-sample gradients of embeddings. An embedding's per-sample gradient has a whole
+// table for each sample, although a sample uses at most as many rows as it has tokens.
 func (x *evidence) perSampleEmbedding() []Finding {
 	place := memory.CategoryPlace(schemas.PerSampleGradients)
 	var held, largest int64

@@ -11,10 +11,10 @@ import (
 
 const retainedPercent = 5 // least percentage of the peak in activations of backward that no later backward used
 
-// retainedGraph looks for backward passes that record a graph for a second derivative that the script never computes.
-// Such a pass saves blocks for another backward pass, but they are freed before another pass begins. A backward pass
-// that records a graph also frees no activation as it proceeds. Blocks that a checkpoint recomputes do not count, since
-// they are freed before the pass ends.
+// retainedGraph looks for backward passes that record a graph for a second derivative that the script never computes. A
+// backward pass that records a graph saves blocks for another backward pass. retainedGraph counts those that are freed
+// before another pass begins. A backward pass that records a graph also frees no activation as it proceeds. Blocks that
+// a checkpoint recomputes do not count, since they are freed before the pass ends.
 func (x *evidence) retainedGraph() []Finding {
 	passes := x.backwardPasses()
 	unused := func(a *schemas.Allocation) bool { return madeForNobody(a, passes) }

@@ -9,10 +9,10 @@ import (
 
 const untrainedPercent = 5 // least percentage of the peak in gradients of parameters that no optimizer updates
 
-// untrainedGradients looks for gradients of parameters without optimizer state, while other parameters have state. Such
-// parameters were left out of the optimizer, but autograd still computes their gradients. Only the state shows which
-// parameters an optimizer updates. So there is no finding if an optimizer may keep state for only a part of its
-// parameters: if several optimizers run in a step, if several models or ranks are trained, or if all state has one
+// untrainedGradients looks for gradients of parameters without optimizer state, while other parameters have state.
+// Parameters without state were left out of the optimizer, but autograd still computes their gradients. Only the state
+// shows which parameters an optimizer updates. So there is no finding if an optimizer may keep state for only a part of
+// its parameters: if several optimizers run in a step, if several models or ranks are trained, or if all state has one
 // name, as with LBFGS.
 func (x *evidence) untrainedGradients() []Finding {
 	if x.updatesOften() || len(x.in.Report.Devices) > 1 {

@@ -358,7 +358,7 @@ func TestKeys(t *testing.T) {
 			"TiledNormBackward"},
 		// The script itself tagged this block.
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, ""},
-		// This name is a parameter's name, though it looks like a node's.
+		// The name net.Backward0 is a parameter's, though it looks like a node's.
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Parameters, Name: "net.Backward0"},
 			NotAnActivation},
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.ForwardTemporaries, Evidence: schemas.Lifetime},

@@ -137,8 +137,8 @@ func isPlumbing(f schemas.StackFrame) bool {
 }
 
 // isOurs reports whether a file belongs to the agent or the phantom GPU. Package collect writes these files into a new
-// folder for each run, named [schemas.ScratchPrefix] and a number; older recordings have dpsight- and a number. Other
-// files in a folder with such a name belong to the script.
+// folder for each run, named [schemas.ScratchPrefix] and a number; older recordings have dpsight- and a number. A
+// script's folder may have a name like that, so isOurs also checks the file's path within the folder.
 func isOurs(file string) bool {
 	i := strings.LastIndex(file, "/dpsight-")
 	if i < 0 {

@@ -257,7 +257,7 @@ func (r *reading) outside() int64 { return r.sample.UsedBytes - r.reserved }
 // highest chooses the sample that shows the device's peak. The peak is a plateau, because torch keeps what it reserves.
 // highest prefers samples whose allocator state is known from events, then samples whose state is known from torch's
 // counters. Among equally good samples, highest takes the one with the most allocated, since it shows best what fills
-// the device, and the first of equals. Other samples of the plateau may lie between steps, where everything except the
+// the device, and the first of equals. Samples of the plateau may also lie between steps, where everything except the
 // model is cached.
 func (g *gpu) highest() (best reading, plateau int) {
 	var top int64 = -1

@@ -8,8 +8,8 @@ type Remark struct {
 	Err      error
 	Failed   *FailedRequest
 	Untagged *Untagged
-	// These fields belong to [RemarkUntagged]: the bytes known only by phase, all allocated bytes, and the nearest
-	// moment in a step with tags. The moment is nil if no step has tags.
+	// PhaseOnlyBytes, AllocatedBytes and Instead belong to [RemarkUntagged]: the bytes known only by phase, all
+	// allocated bytes, and the nearest moment in a step with tags. Instead is nil if no step has tags.
 	PhaseOnlyBytes, AllocatedBytes int64
 	Instead                        *At
 	Conservation                   *Conservation

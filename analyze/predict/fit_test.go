@@ -144,8 +144,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// More reports whether a value above the largest tested one may fit. None can if the search tested the highest allowed
-// value. If the search stopped before it knew a value that fits, a larger value may fit.
+// More reports whether a value above the largest tested one may fit. More is false if the search tested the highest
+// allowed value, or if no value fits. If the search stopped before it knew a value that fits, a larger value may fit.
 func TestFitMore(t *testing.T) {
 	v, yes := Vary{Name: "physical_batch_size", Low: 1, High: 8, Step: 1}, new(true)
 	for _, c := range []struct {

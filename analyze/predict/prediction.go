@@ -70,8 +70,8 @@ type PredictionRun struct {
 	Module         *string                `json:"module"`
 	AllocatedBytes *int64                 `json:"allocated_bytes"` // bytes allocated at that moment; the sum of Categories
 	Categories     []memory.CategoryBytes `json:"categories"`
-	// Others has the breakdowns of the run's other devices, each at that device's peak. Others is absent if the run has
-	// one device, and for a run that ran out of memory.
+	// Others has the breakdowns of the run's other devices, each at that device's peak. The field is absent if the run
+	// has one device, and for a run that ran out of memory.
 	Others  []OtherDevice `json:"others,omitempty"`
 	Failure *schemas.OOM  `json:"failure"` // the failed request that ended the run
 	// Confidence is how sure the peak allocated is, with every reason; see [confidence.Assess].

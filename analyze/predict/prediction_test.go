@@ -118,8 +118,8 @@ func TestPredictOfNothingTaken(t *testing.T) {
 	}
 }
 
-// This run has four ranks on two devices. The spare bytes of a rank are what all processes on the rank's device left
-// free. If each rank has a different CUDA_VISIBLE_DEVICES, the recording does not show which device it used.
+// Four ranks share devices. The spare bytes of a rank are what all processes on the rank's device left free. If each
+// rank has a different CUDA_VISIBLE_DEVICES, the recording does not show which device a rank used.
 func TestRanksOfSeveralSharedDevices(t *testing.T) {
 	const memory = 1 << 30
 	for _, c := range []struct {

@@ -43,8 +43,8 @@ func readAction(t *testing.T) (a githubAction) {
 	return a
 }
 
-// A runner is a machine that runs an action's steps. It has no connection to GitHub. Its gh is a script that stores
-// comments in a folder.
+// A runner is a machine that runs an action's steps. A runner has no connection to GitHub. The runner's gh is a script
+// that stores comments in a folder.
 type runner struct {
 	folder string            // the checkout
 	temp   string            // RUNNER_TEMP
@@ -217,8 +217,9 @@ func (r *runner) comments() []string {
 	return out
 }
 
-// replayer is a shell script that stands in for dpsight. For predict, it copies a recorded run from a store: the run
-// named in method.txt in the current folder. It passes every other command to the real dpsight.
+// replayer is a shell script that stands in for dpsight. For predict and collect, replayer copies a recorded run from a
+// store: the run of the method that method.txt in the current folder names. replayer passes every other command to the
+// real dpsight.
 const replayer = `#!/bin/bash
 case "$1" in predict|collect) ;; *) exec dpsight-itself "$@" ;; esac
 while [ $# -gt 1 ]; do [ "$1" = --store ] && store="$2"; shift; done

@@ -179,7 +179,7 @@ func findingsAndPeak(t *testing.T, script string, args ...string) ([]finding, in
 
 // inPairs are scripts that take an argument: "kept" is the version with the defect, "dropped" the changed one.
 var inPairs = map[string]string{
-	// One attempt fails, and a smaller one succeeds.
+	// The first attempt to allocate fails, and a smaller attempt succeeds.
 	"exception": `
 import sys, torch
 torch.cuda.set_per_process_memory_fraction(2 ** 30 / torch.cuda.get_device_properties(0).total_memory)
@@ -339,7 +339,7 @@ for step in range(4):
     optimizer.step()
     del y
 `,
-	// One update changes all parameters together, or one after another.
+	// The optimizer updates all parameters together ("kept"), or one after another ("dropped").
 	"foreach": `
 import sys, torch
 model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(8)]).cuda()

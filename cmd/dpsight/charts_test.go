@@ -113,8 +113,8 @@ func TestChartsBesideTheReplaced(t *testing.T) {
 	holdChartsPage(t, theirs, drawn)
 }
 
-// chartedHere reads the values of a store's charts from their axes, as a person does. It also returns the runs'
-// parameters.
+// chartedHere reads the values of a store's charts from their axes, as a person does. chartedHere also returns the
+// runs' parameters.
 func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]map[string]any) {
 	t.Helper()
 	var out, errs bytes.Buffer

@@ -60,7 +60,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// The completion script for bash asks dpsight for completions. It returns only the part that bash takes for the
+// The completion script for bash asks dpsight for completions. The script returns only the part that bash takes for the
 // current word, since bash also splits words at = and :.
 func TestCompletionInBash(t *testing.T) {
 	script := must(t, "", "completion", "bash").stdout

@@ -17,8 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// sampledRun makes a store with one run of a suite, with all files that a collector writes. It returns the paths of
-// the run and the suite.
+// sampledRun makes a store with one run of a suite, with all files that a collector writes. sampledRun returns the
+// paths of the store, the run and the suite.
 func sampledRun(t *testing.T) (storeDir, dir, suite string) {
 	t.Helper()
 	storeDir = t.TempDir()

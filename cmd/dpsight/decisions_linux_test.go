@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// wantDecided predicts a script that fails after it reads an unknown value. It expects a successful prediction in
-// which the read at place (file:line) gets the answer that dpsight did not try first.
+// wantDecided predicts a script that fails after it reads an unknown value. wantDecided expects a successful prediction
+// in which the read at place (file:line) gets the answer that dpsight did not try first.
 func wantDecided(t *testing.T, script, place, failure string) {
 	t.Helper()
 	store := t.TempDir()
@@ -51,8 +51,8 @@ func TestPredictDecidesAsserts(t *testing.T) {
 	wantDecided(t, script, script+":6", "AssertionError")
 }
 
-// dpsight assumes that argument checks of torch.distributions succeed. It predicts the script with one run, and a note
-// names the assumption.
+// dpsight assumes that argument checks of torch.distributions succeed. dpsight predicts a script with such checks in
+// one run, and a note names the assumption.
 func TestPredictTakesArgumentsForValid(t *testing.T) {
 	testkit.Rest(t)
 	script := caseFile(t, "dist_validate.py")

@@ -208,7 +208,8 @@ func tools(t *testing.T, own map[string]string) string {
 	return bin
 }
 
-// The demo's text must follow from its runs. This test uses the runs of the recorded example.
+// The demo's text must follow from the demo's runs. TestDemoSays uses the runs of the recorded example
+// examples/headline.
 func TestDemoSays(t *testing.T) {
 	const store = "../../examples/headline"
 	var warned, said bytes.Buffer

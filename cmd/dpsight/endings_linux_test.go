@@ -19,8 +19,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// training is a script that trains a small model. Its argument is the number of steps, and it prints a line after each
-// step.
+// training is a script that trains a small model. The script's argument is the number of steps. The script prints a
+// line after each step.
 const training = `
 import sys, time, torch
 model = torch.nn.Linear(256, 256).cuda()
@@ -33,8 +33,8 @@ for step in range(int(sys.argv[1])):
     time.sleep(0.02)
 `
 
-// hoarding is a script that allocates memory until none is left. It then prints how much it holds, and releases the
-// memory or dies.
+// hoarding is a script that allocates memory until none is left. hoarding then prints how much it holds, and releases
+// the memory or dies.
 const hoarding = `
 import sys, torch
 hoard = []
@@ -166,8 +166,8 @@ func (w *watched) text() string {
 	return w.b.String()
 }
 
-// expect checks the run's status and exit code. It also checks that the run can be read, and that its categories sum
-// exactly to the peak.
+// expect checks the run's status and exit code. expect also checks that the run can be read, and that the run's
+// categories sum exactly to the peak.
 func (e ending) expect(t *testing.T, status string, code int) (allocated int64) {
 	t.Helper()
 	if e.code != code || e.manifest.Status != status || (status == schemas.StatusOK) != (e.manifest.Reason == "") {

@@ -197,8 +197,8 @@ func TestFindingsOfHeadline(t *testing.T) {
 			}
 		}
 	}
-	// These runs have the finding, and it names dpsgd: among the recorded methods dpsgd is the fastest by far, and
-	// none needs less memory by more than a thousandth.
+	// The runs of ghost, fgc, flash and bk have the finding, and it names dpsgd: among the recorded methods dpsgd is
+	// the fastest by far, and none needs less memory by more than a thousandth.
 	for _, name := range []string{"ghost", "fgc", "flash", "bk"} {
 		f := findFinding(found[name], "cheaper-method")
 		if f == nil || !strings.HasPrefix(f.Change, "use method dpsgd, ") || !strings.Contains(f.Saving.If, "-dpsgd-") ||

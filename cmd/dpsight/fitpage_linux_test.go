@@ -116,8 +116,8 @@ func fewerShades(t *testing.T, picture []byte) []byte {
 	return out.Bytes()
 }
 
-// decided takes the last cell of a search on a device's own memory. It predicts again the largest value that fits
-// and the value above it.
+// decided takes the last cell with a value that fits and a value that does not. decided searches again from the largest
+// value that fits to the smallest value that does not, and expects the same results.
 func decided(t *testing.T, doc *predict.FitDocument, command string) {
 	interpreter := os.Getenv("DPSIGHT_TEST_PYTHON")
 	if interpreter == "" {

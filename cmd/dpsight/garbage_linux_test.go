@@ -26,8 +26,8 @@ for step in range(40):
     del held
 `
 
-// functional is a script that keeps no gradient from step to step. It asserts that only its leaf of 4 MiB is allocated
-// after each step, even if autograd's own thread runs late.
+// functional is a script that keeps no gradient from step to step. functional asserts that only its leaf of 4 MiB is
+// allocated after each step, even if autograd's own thread runs late.
 const functional = `
 import torch
 
@@ -91,8 +91,8 @@ func TestPredictGarbage(t *testing.T) {
 	}
 }
 
-// TestPredictMakesNoGarbage checks that the garbage collector frees no objects of the agent. It trains an LSTM, since
-// the frames of its move to the device hold tensors that no longer belong to the model.
+// TestPredictMakesNoGarbage checks that the garbage collector frees no objects of the agent. The test's script has an
+// LSTM, since the stack frames of moving an LSTM to the device hold tensors that no longer belong to the model.
 func TestPredictMakesNoGarbage(t *testing.T) {
 	testkit.Rest(t)
 	const moved = `

@@ -10,7 +10,8 @@ import (
 )
 
 // If a table of a run was removed, breakdown, phases and check name the missing table and do not print "conservation:
-// exact". This holds whether or not the run has digests of its tables, which older versions did not write.
+// exact". breakdown, phases and check do so whether or not the run has digests of its tables, which older versions did
+// not write.
 func TestGoneTablesAreSaid(t *testing.T) {
 	for what, from := range map[string]string{
 		"with digests":    filepath.Join(journalStore(t), journalID(1)),

@@ -9,8 +9,9 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// dpsight also finds growth in loops without optimizer updates. It counts the growth by evaluation passes, by backward
-// passes, or by passes of a line if the loop has neither. In the corrected versions of these loops it finds no growth.
+// dpsight also finds growth in loops without optimizer updates. dpsight counts the growth of a loop by evaluation
+// passes, by backward passes, or by passes of a line if the loop has neither. In the corrected versions of these loops
+// dpsight finds no growth.
 func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()

@@ -24,7 +24,8 @@ var exampleStore = regexp.MustCompile(`\bexamples/(?:headline-batch|headline|qui
 
 // A reader who follows a guide from its first block to its last gets the output that the guide shows. A block with a
 // title is a file. A block in the language diff changes a file. A block in the language console has commands with the
-// beginning of their stdout, up to a line with an ellipsis. Other blocks are not checked.
+// beginning of their stdout, up to a line with an ellipsis. A block without a title, in a language other than console,
+// is not checked.
 func TestGuides(t *testing.T) {
 	testkit.Rest(t)
 	installed, err := filepath.Abs(filepath.Join("..", "..", "collect", "agent", "python"))

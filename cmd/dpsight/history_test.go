@@ -19,10 +19,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// ganRecording is an archive of one predicted run for each revision that ganHistory makes. It has the manifests and
-// summaries of all revisions, and the tables of the six runs around the commits that change memory. It also has the
-// list of revisions, since the runs were made in another order than the commits. TestTrendOfARepositoryRecorded writes
-// the archive.
+// ganRecording is an archive of one predicted run for each revision that ganHistory makes. The archive has the
+// manifests and summaries of all revisions, and the tables of the six runs around the commits that change memory. The
+// archive also has the list of revisions, since the runs were made in another order than the commits.
+// TestTrendOfARepositoryRecorded writes the archive.
 const ganRecording = "testdata/history/gan.tar.zst"
 
 // The trend names the three commits that change what the script allocates, each with the change of the peak, and no

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// dpsight does not know the phases of an imported snapshot, and prints none. It explains why a block has no Python
-// frame.
+// dpsight does not know the phases of an imported snapshot, and prints none. For memory without a Python frame, dpsight
+// says why no frame is known.
 func TestImportedSnapshotsSayWhatIsKnown(t *testing.T) {
 	store := importedStore(t)
 	for _, test := range []struct {

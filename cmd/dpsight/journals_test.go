@@ -85,7 +85,7 @@ func TestTornJournals(t *testing.T) {
 }
 
 // If a run ended well, its journal is sealed or complete. A journal that is neither has lost its end. Neither the
-// tables nor a check may hide that loss.
+// tables nor a check may hide that a journal has lost its end.
 func TestLostTails(t *testing.T) {
 	raw := filepath.Join(fixture(t, "raw", rawStore), journalID(1))
 	marks, frames, err := spool.Unpack(filepath.Join(raw, spool.Dir, spool.SealedName(0)))

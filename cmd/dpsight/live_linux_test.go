@@ -114,7 +114,7 @@ func (v *viewer) now(t *testing.T) *page.Live {
 	return &l
 }
 
-// watchedTraining is a script that makes about ten steps a second. Its argument is the number of steps.
+// watchedTraining is a script that makes about ten steps a second. The script's argument is the number of steps.
 const watchedTraining = `
 import sys, time, torch
 model = torch.nn.Linear(256, 256).cuda()
@@ -313,9 +313,9 @@ func running(t *testing.T, store string) {
 	t.Cleanup(func() { lock.Close() })
 }
 
-// On a terminal, dpsight watch draws as much as fits, also after the terminal's size has changed. It uses no colours
-// if the user wants none, reacts to keys, and leaves the terminal as it was. If its output is no terminal, it prints
-// once.
+// On a terminal, dpsight watch draws as much as fits, also after the terminal's size has changed. dpsight watch uses no
+// colours if the user wants none, reacts to keys, and leaves the terminal as it was. If the output of dpsight watch is
+// no terminal, it prints once.
 func TestWatchOnATerminal(t *testing.T) {
 	store := t.TempDir()
 	if r := must(t, "", "watch", "--store", store); r.stdout != "Nothing is being recorded. A run appears here when "+

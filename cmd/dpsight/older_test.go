@@ -13,8 +13,8 @@ import (
 // its baseline: documents, tables and the journal have no digests.
 const olderPeak = "65.01"
 
-// For a run and a baseline that an older dpsight wrote, dpsight prints the same peak as that version did. It also says
-// that the older version stored no digests.
+// For a run and a baseline that an older dpsight wrote, dpsight prints the same peak as that version did. dpsight also
+// says that the older version stored no digests.
 func TestStoresOfOlderCode(t *testing.T) {
 	const undigested, baselineToo = "an older dpsight recorded no digests", "an older dpsight wrote the baseline"
 	older := filepath.Join(t.TempDir(), "older")

@@ -79,8 +79,8 @@ func columnOf[A arrow.Array](t *testing.T, r arrow.Record, name string) A {
 	return a
 }
 
-// The HTML page of a report is one small file that loads nothing. Its documents equal the JSON documents that the
-// commands print. For each device, the sums of its pieces at the peak equal the breakdown.
+// The HTML page of a report is one small file that loads nothing. The page's documents equal the JSON documents that
+// the commands print. For each device, the sums of the page's pieces at the peak equal the breakdown.
 func TestPage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.html")
 	must(t, "", "report", "--store", headlineStore, "--html", file)

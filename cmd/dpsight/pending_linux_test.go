@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// dpsight says that a run which a killed collector left needs ingesting, both alone and among other runs. It does not
-// say that about a run that is still being recorded.
+// dpsight says that a run which a killed collector left needs ingesting, both alone and among other runs. dpsight does
+// not say that a run which is still being recorded needs ingesting.
 func TestWhatAKilledCollectorLeft(t *testing.T) {
 	marks, frames, err := spool.Unpack(filepath.Join(fixture(t, "raw", rawStore), journalID(1), spool.Dir,
 		spool.SealedName(0)))
