@@ -18,7 +18,8 @@ import (
 // attachedSamples is a file in the spool folder of a run that dpsight.attach() wrote. Each line is a sample.
 const attachedSamples = "samples.jsonl"
 
-// attachedSample is a line of that file. It is a device's sample if it names a device, else the process's.
+// attachedSample is a line of the file attachedSamples: a device's sample if the line names a device, else the
+// process's.
 type attachedSample struct {
 	TimeNS      int64             `json:"time_ns"`
 	RSS         int64             `json:"rss"`
@@ -31,8 +32,8 @@ type attachedSample struct {
 	Processes   [][2]*json.Number `json:"processes"` // process id and bytes; null = not known
 }
 
-// finishAttached completes a run that dpsight.attach() wrote, as the collector does for its own runs. It makes tables
-// of the samples, and copies facts from the journal into the manifest.
+// finishAttached completes a run that dpsight.attach() wrote, as the collector does for its own runs. finishAttached
+// makes tables of the samples, and copies facts from the journal into the manifest.
 func finishAttached(dir string, m *schemas.Manifest) error {
 	journals, err := spool.ReadDir(filepath.Join(dir, spool.Dir))
 	if err != nil {
@@ -79,7 +80,7 @@ func attachedTables(dir string, m *schemas.Manifest) error {
 	return errors.Join(writeSamples(dir, schemas.Samples, devices), writeSamples(dir, schemas.HostSamples, process))
 }
 
-// deviceSample converts a sample of a device. In a container the driver may number processes differently. Then the
+// deviceSample converts a sample of a device. In a container the driver may number processes differently, so that the
 // sample does not list the run's own process.
 func deviceSample(m *schemas.Manifest, s *attachedSample) schemas.Sample {
 	row := schemas.Sample{RunID: m.RunID, Device: *s.Device, TimeNS: s.TimeNS, UsedBytes: s.Used, FreeBytes: s.Free,

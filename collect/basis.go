@@ -34,8 +34,8 @@ type Basis struct {
 // CUBLAS has no underscore, so that it includes the variable for cuBLASLt's workspace.
 var basisVariables = []string{"PYTORCH_", "TORCH_", "CUBLAS", "CUDNN_", "PHANTOM_"}
 
-// Basis prepares an experiment as [Run] would, but runs nothing. It returns the errors that Run would return. The
-// machine must be a phantom GPU.
+// Basis prepares an experiment as [Run] would, but runs nothing. If the preparation fails, Basis returns the error that
+// Run would return. The machine must be a phantom GPU.
 func (m *Machine) Basis(ctx context.Context, e *Experiment) (Basis, error) {
 	p, err := m.prepare(ctx, e)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// revision is the commit of a build for which go build found no repository. It ends with "+modified" if files had been
-// changed. scripts/wheels.py sets it, by the linker.
+// revision is the commit of a build for which go build found no repository. revision ends with "+modified" if files had
+// been changed. scripts/wheels.py sets revision, by the linker.
 var revision string
 
 // Built says which code this binary was built from.

@@ -117,8 +117,8 @@ func (c *child) follow(status *gob.Decoder, closer io.Closer) {
 	}
 }
 
-// killByRunID ends the processes that a killed supervisor left behind. These processes now have another reaper, so it
-// recognises them by the run's id in their environment.
+// killByRunID ends the processes that a killed supervisor left behind. After the supervisor's death its processes have
+// another reaper, so killByRunID recognises them by the run's id in their environment.
 func killByRunID(runID string) {
 	for range 100 {
 		found := false

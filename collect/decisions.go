@@ -19,8 +19,8 @@ const (
 	mostInVain    = 2
 )
 
-// Deciding is called after each failed run, before the run is repeated with another answer d. It makes the failed run's
-// tables. If it returns an error, there are no further runs.
+// Deciding is called after each failed run, before the run is repeated with another answer d. A Deciding makes the
+// failed run's tables. If a Deciding returns an error, there are no further runs.
 type Deciding func(failed *Result, d schemas.Decision) error
 
 // RunDeciding is [Run] for an experiment that may fail because of a value that the phantom GPU does not compute. For

@@ -36,8 +36,8 @@ func (d Diagnosis) Document() schemas.Doctor {
 	return doc
 }
 
-// Doctor checks what recording needs on this machine. python is as in --python, store as in --store. It changes nothing
-// except the phantom GPU's cache.
+// Doctor checks what recording needs on this machine. python is as in --python, store as in --store. Doctor changes
+// nothing except the phantom GPU's cache.
 func Doctor(ctx context.Context, python, store string) Diagnosis {
 	platform := Check{Name: "platform", OK: runtime.GOOS == "linux", Needed: true, Detail: runtime.GOOS + "/" +
 		runtime.GOARCH}

@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// waitForDrain requests a drain from every agent that writes into a spool folder. It waits until each agent has
-// answered, until stop is closed, or until limit is over: an idle process may never reach the mark at which it would
-// answer. An agent that has begun to drain gets the additional time workTime.
+// waitForDrain requests a drain from every agent that writes into a spool folder. waitForDrain waits until each agent
+// has answered, until stop is closed, or until limit is over: an idle process may never reach the mark at which it
+// would answer. An agent that has begun to drain gets the additional time workTime.
 func waitForDrain(dir string, limit time.Duration, stop <-chan struct{}) {
 	journals, err := spool.LiveJournals(dir)
 	if err != nil {

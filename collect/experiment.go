@@ -117,7 +117,7 @@ const DefaultGrace = 10 * time.Second
 type Result struct {
 	Manifest *schemas.Manifest
 	Dir      string // the run's folder
-	// Garbage says what only Python's garbage collector frees on the phantom GPU. It is nil on a GPU.
+	// Garbage says what only Python's garbage collector frees on the phantom GPU. Garbage is nil on a GPU.
 	Garbage *schemas.Garbage
 	// Suspects are the reads of unknown values that may have made a predicted run fail, the likeliest first.
 	Suspects []string

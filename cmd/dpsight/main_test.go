@@ -119,7 +119,7 @@ func fixture(t testing.TB, name string, fill func(dir string) error) string {
 	return dir
 }
 
-// recorded lists the journals in ingest/testdata/journals, which the agent wrote on the phantom GPU.
+// recorded lists journals of ingest/testdata/journals, which the agent wrote on the phantom GPU.
 var recorded = []struct{ name, status, reason string }{
 	{"vanilla", schemas.StatusOK, ""},
 	{"dpsgd", schemas.StatusOK, ""},

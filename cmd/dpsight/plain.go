@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/report/selected"
 )
 
-// These analyses have no options beyond the common ones.
+// The analyses phases, cost, ladder, marks and ranks have no options beyond the common ones.
 
 type phasesCmd struct{ analysis }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stepping is a script that trains with the batch size of its argument. Its line 10 reads the loss, which the phantom
-// GPU does not compute. Its line 12 reads a known value.
+// stepping is a script that trains with the batch size of its argument. Line 10 of the script reads the loss, which the
+// phantom GPU does not compute. Line 12 reads a known value.
 const stepping = `
 import sys, torch
 model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)).cuda()
@@ -81,8 +81,8 @@ func decoys(t *testing.T) (folder, mark string) {
 }
 
 // A prediction says whether a script fits, which categories hold the memory, and where the script read unknown values.
-// Neither the script nor dpsight loads an installed driver or NVML. The variable CUDA_VISIBLE_DEVICES has no
-// influence.
+// During a prediction, neither the script nor dpsight loads an installed driver or NVML. The variable
+// CUDA_VISIBLE_DEVICES has no influence.
 func TestPredict(t *testing.T) {
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
 	folder, mark := decoys(t)
@@ -364,8 +364,8 @@ func TestPredictOnTheHost(t *testing.T) {
 }
 
 // A prediction is only close if the script asks how much memory is free or catches a failed request, since both depend
-// on what else a device holds. It is also only close if the script reads a time between CUDA events, which the phantom
-// GPU does not measure.
+// on what else a device holds. A prediction is also only close if the script reads a time between CUDA events, which
+// the phantom GPU does not measure.
 func TestPredictAsksTheDevice(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)

@@ -31,8 +31,8 @@ var presetColumns = map[string][]table.Column{
 	"mlp": {{Title: "Widths", Key: "mlp_dims"}, {Title: "Batch", Key: "batch_size"}},
 }
 
-// docs/presets.md has the sizes of the presets. It also has the predicted memory of training with each preset by the
-// method vanilla.
+// docs/presets.md has the sizes of the presets, and the predicted memory of training with each preset by the method
+// vanilla.
 func TestPresets(t *testing.T) {
 	testkit.Rest(t)
 	if testing.Short() {

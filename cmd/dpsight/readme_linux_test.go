@@ -29,8 +29,8 @@ func readmes(t *testing.T) (english, chinese string) {
 	return texts[0], texts[1]
 }
 
-// README.md and README.zh.md show the same code and output. Their links to pages and pictures below docs are the same,
-// except that README.zh.md may link to a Chinese version.
+// README.md and README.zh.md show the same code and output. The links of both files to pages and pictures below docs
+// are the same, except that README.zh.md may link to a Chinese version.
 func TestReadmesAreAlike(t *testing.T) {
 	english, chinese := readmes(t)
 	comments := regexp.MustCompile(`(?m) +# .*$`)

@@ -90,8 +90,8 @@ type command struct {
 	node *kong.Node
 }
 
-// commandsOf returns the commands below a node that have no subcommands. It leaves out hidden ones, such as short
-// forms.
+// commandsOf returns the commands below a node that have no subcommands. commandsOf leaves out hidden commands, such as
+// short forms.
 func commandsOf(n *kong.Node, name string) (out []command) {
 	for _, child := range n.Children {
 		name := name + " " + child.Name

@@ -133,7 +133,7 @@ func (s *source) members(t *testing.T, name, key string, explained bool) (out []
 
 var linked = regexp.MustCompile(`\[([\w.]+)\]`)
 
-// said rewrites a comment for readers of a file. It replaces names of constants by their values, and names of fields
+// said rewrites a comment for readers of a file. said replaces names of constants by their values, and names of fields
 // by the names that the file has for them.
 func (s *source) said(text string, among []member) string {
 	text = linked.ReplaceAllStringFunc(text, func(link string) string {
@@ -178,8 +178,8 @@ func (s *source) typeName(e ast.Expr) string {
 	return "value"
 }
 
-// structOf returns the name of the package's struct type that a field's type is, points to or is a list of. It returns
-// "" for other types.
+// structOf returns the name of the package's struct type that a field's type is, points to or is a list of. structOf
+// returns "" for other types.
 func (s *source) structOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:

@@ -95,7 +95,7 @@ var (
 	pageNamed = regexp.MustCompile(`\bdocs/([a-z-]+)\.md\b`)
 )
 
-// prose returns plain text as Markdown. It formats options as code, and makes links of the names of pages.
+// prose returns plain text as Markdown. prose formats options as code, and makes links of the names of pages.
 func prose(text string) string {
 	text = option.ReplaceAllString(markup.Replace(text), "$1`$2`")
 	return pageNamed.ReplaceAllString(text, "[docs/$1.md](../$1.md)")

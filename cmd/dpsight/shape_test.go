@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// A shape says what a JSON value must be. It is "string", "int", "number", "bool" or "any", each with "?" if it may
-// be null; an object with exactly these keys, optional ones with a "?"; or a list (a slice of one) of one shape.
+// A shape says what a JSON value must be. A shape is a kind ("string", "int", "number", "bool" or "any", with "?" if
+// the value may be null), an object with exactly these keys (optional ones with a "?"), or a list (a slice of one) of
+// one shape.
 type (
 	shape  any
 	object map[string]shape

@@ -20,8 +20,8 @@ func caseFile(t *testing.T, name string) string {
 	return path
 }
 
-// evaluating is a script that never ends. It holds the most memory in the evaluation after its second step. It catches
-// every Exception, but not every BaseException.
+// evaluating is a script that never ends. The script holds the most memory in the evaluation after its second step. The
+// script catches every Exception, but not every BaseException.
 const evaluating = `
 import atexit, os, torch
 model = torch.nn.Linear(64, 64).cuda(int(os.environ.get("LOCAL_RANK", 0)))
@@ -45,9 +45,9 @@ finally:
     print("finally", step, flush=True)
 `
 
-// predict ends a training that would not end by itself, between two steps. It does so after the number of steps that
-// --steps gives, or once an evaluation was seen and neither allocated nor reserved has reached a new maximum for three
-// steps. The prediction states the reason.
+// predict ends a training that would not end by itself, between two steps. predict ends the training after the number
+// of steps that --steps gives, or once an evaluation was seen and neither allocated nor reserved has reached a new
+// maximum for three steps. The prediction states the reason.
 func TestPredictEndsTheScript(t *testing.T) {
 	interpreter := python(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, evaluating))

@@ -29,8 +29,8 @@ func copyRun(t *testing.T, from, store, id string, change func(*schemas.Manifest
 	}
 }
 
-// If a run was killed or failed and was then made again, commands that compare all runs of a folder leave it out and
-// print a note. They show it if the user names it.
+// If a run was killed or failed and was then made again, commands that compare all runs of a folder leave the first run
+// out and print a note. The commands show the first run if the user names it.
 func TestSupersededRunsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	recorded, store, dir := journalStore(t), t.TempDir(), t.TempDir()

@@ -108,7 +108,7 @@ func (s *tty) log(t *testing.T, name string) string {
 }
 
 // If dpsight's streams are a terminal, the script's are too. The script can ask the user and learns the terminal's
-// size, also after a change. Its logs have exactly what the script wrote and what the terminal echoed.
+// size, also after a change. The script's logs have exactly what the script wrote and what the terminal echoed.
 func TestScriptHasATerminal(t *testing.T) {
 	t.Parallel()
 	s := onTerminal(t, `[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo three; stty size; printf 'name? '; read name

@@ -80,8 +80,8 @@ func (a *apart) run(command ...string) (r result, opened bool) {
 	return r, n > 0
 }
 
-// A prediction needs no network and opens no device file of a GPU that the machine has. This also holds for the
-// prediction of a rank of a larger world.
+// A prediction needs no network and opens no device file of a GPU that the machine has. The prediction of a rank of a
+// larger world needs no network and opens no such file either.
 func TestPredictionsTouchNothing(t *testing.T) {
 	interpreter, a := python(t), newApart(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -63,7 +63,7 @@ func commandOf(line *kong.Context) []string {
 	return nil
 }
 
-// flagOf returns the option of a command that a word names. It returns nil for a word that is no option, and for
+// flagOf returns the option of a command that a word names. flagOf returns nil for a word that is no option, and for
 // options of the built-in experiments: many scripts have options with the same names, such as --batch-size.
 func flagOf(node *kong.Node, word string) *kong.Flag {
 	for _, flags := range node.AllFlags(true) {

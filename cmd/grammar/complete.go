@@ -44,7 +44,7 @@ func (c *Completion) Run(line *kong.Context) error {
 }
 
 // Complete prints the completions of the word being typed, one per line, if a shell requests them through the
-// environment. It reports whether a shell did.
+// environment. Complete reports whether a shell requested completions.
 func Complete(parser *kong.Kong) bool {
 	line := os.Getenv("COMP_LINE")
 	if line == "" {

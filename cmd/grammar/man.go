@@ -44,8 +44,8 @@ func (Man) Run(line *kong.Context) error {
 			"allocator, or predicts it without a GPU. The --help of each command has more, and examples.").
 		WithSection("Exit status", exits.String()).
 		WithSection("Environment", variables.String())
-	// The first line has the time of the call. It is left out, so that two builds of the same source have the same
-	// page.
+	// The first line has the time of the call. Man leaves the first line out, so that two builds of the same source
+	// have the same page.
 	_, text, _ := strings.Cut(page.Build(roff.NewDocument()), "\n")
 	_, err = fmt.Fprintf(line.Stdout, ".TH DPSIGHT 1\n%s\n", text)
 	return err

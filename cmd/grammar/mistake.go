@@ -59,7 +59,7 @@ func Mistake(err error, args []string) error {
 }
 
 // noCommand explains a first word that is no command. The word may be misspelt, or a hidden analysis, which the parser
-// does not suggest. It may also begin a user's command, with "collect" missing before it.
+// does not suggest. The first word may also begin a user's command, with "collect" missing before it.
 func noCommand(err error, parse *kong.ParseError, args []string) error {
 	const list = "dpsight --help lists the commands"
 	if parse == nil || len(args) == 0 {

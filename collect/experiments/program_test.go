@@ -89,7 +89,7 @@ func TestUnpackedProgramTrains(t *testing.T) {
 	}
 }
 
-// Each built-in method listed here trains with the given options. One Python process trains them all, so that it
+// Each built-in method listed here trains with the given options. One Python process trains all methods, so that it
 // imports torch only once.
 func TestMethodsTrain(t *testing.T) {
 	python, folder := testkit.Python(t), unpack(t)

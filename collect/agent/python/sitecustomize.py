@@ -1,7 +1,7 @@
-"""Starts the agent. The interpreter's module site runs this file before the script. It waits until torch is imported.
+"""Starts the agent once torch is imported. The interpreter's module site runs sitecustomize.py before the script.
 
-This file must be invisible to the script. It imports nothing that site has not loaded, never imports torch, runs the
-sitecustomize that would have run otherwise, and removes its own folder from sys.path.
+sitecustomize.py must be invisible to the script: it imports nothing that site has not loaded, never imports torch, runs
+the sitecustomize that would have run otherwise, and removes its own folder from sys.path.
 """
 
 import os
@@ -12,10 +12,10 @@ _package = "dpsight"
 
 
 class Finder:
-    """An import finder. It calls back right after a module has been executed, and finds the package dpsight, whose
-    folder is not in sys.path.
+    """An import finder that calls back right after a module has been executed, and that finds the package dpsight,
+    whose folder is not in sys.path.
 
-    It is a class instead of an instance, so that nothing is constructed or pickled.
+    The class itself is in sys.meta_path, so that nothing is constructed or pickled.
     """
 
     callbacks = {}  # module name -> function(module)
@@ -60,8 +60,8 @@ class Finder:
                 call(callback, module)
 
         try:
-            # It is set on the instance, so that the loader's type, inspect.getsource, pkgutil and LazyLoader keep
-            # working.
+            # exec_module is set on the instance, so that the loader's type, inspect.getsource, pkgutil and LazyLoader
+            # keep working.
             loader.exec_module = exec_module
         except (AttributeError, TypeError):
             pass

@@ -106,8 +106,8 @@ class Journal:
         return {k for begin, end, _ in self.intervals() for k in (begin, end)}
 
     def unclosed(self) -> list[Mark]:
-        """Returns, for each thread, marks that open a span which is not closed in order, or that close a span which
-        is not open. It leaves out modules in backward, which end when backward enters another module or ends."""
+        """Returns, for each thread, marks that open a span which is not closed in order, or that close a span which is
+        not open. unclosed leaves out modules in backward, which end when backward enters another module or ends."""
         open_: dict[int, list[Mark]] = {}
         wrong = []
         for m in self.marks:

@@ -69,8 +69,8 @@ class TestLibraries(Phantom):
 
     @rest
     def test_biases_alone(self) -> None:
-        """If only biases are trained, fastDP keeps output gradients until the next step's replace them. They have a tag
-        between steps, too."""
+        """If only biases are trained, fastDP keeps output gradients until the next step's replace them. The output
+        gradients have a tag between steps, too."""
         j = self.kept("biases")
         self.assertEqual(self.layers(j, K.HOOK_ACTIVATION), {})
         stored = self.layers(j, K.STORED_BACKPROP)

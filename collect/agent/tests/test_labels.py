@@ -1,5 +1,5 @@
-"""Tests scripts that use names and paths that are not valid text, or close file descriptors. They must end as without
-the agent."""
+"""Tests that scripts which use names and paths that are not valid text, or close file descriptors, end as without the
+agent."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ class TestMemory(Phantom):
                     peaks = re.findall(r"(?:peak|taken).*", r.out)
                     self.assertTrue(peaks, r.err)
                     self.assertRegex(peaks[-1], r'taken .*"allocation.all.allocated": [1-9].*"streams": [1-9]', r.err)
-                # phantom_values, which follows values for predictions, is not part of the agent. It allocates a little
+                # phantom_values, which follows values for predictions, is no part of the agent, and allocates a little
                 # while torch compiles.
                 env = {k: v for k, v in self.env.items() if case != "compiled" or k != "DPSIGHT_PLUGIN"}
                 for mode in ("full", "bare"):
@@ -236,7 +236,7 @@ class TestMemory(Phantom):
                             self.every_tag_binds(r.journal)
 
     def test_every_allocation_has_a_mark(self) -> None:
-        """This holds for the engine's threads too: no allocation in backward carries a mark from before it."""
+        """Each allocation has a mark, also on the engine's threads: in backward, a mark since backward began."""
         with run("private", "cuda", "ghost", env=self.env) as r:
             j = self.checked(r)
             spans = {m.k: m for m in j.marks}
@@ -529,7 +529,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_later_windows(self) -> None:
-        """Recording begins again at step 200, with the allocator's list of blocks. Then it has every event."""
+        """Recording begins again at step 200, with the allocator's list of blocks, and then has every event."""
         env = {**self.env, "DPSIGHT_RECORD_STEPS": "5", "DPSIGHT_WINDOW_STEPS": "10"}
         for steps, windows in ((211, 1), (199, 0)):
             with self.subTest(steps), run("plain", "cuda", str(steps), env=env) as r:
@@ -539,8 +539,8 @@ class TestMemory(Phantom):
                 if not opens:
                     continue
                 modes = self.windowed(r).modes()
-                # The journal has two modes for the set-up, since lines are followed from the second on. It has two for
-                # step 200: one when the step begins, and one when its recording begins.
+                # The journal has two modes for the set-up, since lines are followed from the second on, and two modes
+                # for step 200: one when the step begins, and one when its recording begins.
                 later = [i for i, mode in enumerate(modes) if "instrumented" in mode and i >= 5]
                 self.assertEqual(later, [201, 202, 210])
                 at = opens[0]

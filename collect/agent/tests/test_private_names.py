@@ -20,7 +20,7 @@ ROOM = AGENT / "dpsight" / "torch_compat.py"
 PHANTOM = AGENT.parent.parent / "phantom" / "pysrc"
 PHANTOM_ROOM = PHANTOM / "phantom_torch.py"
 
-# Other modules may use these private names: Python's, the names of libraries in adapters.py, and Opacus's _module.
+# Private names that any module may use: Python's, the names of libraries in adapters.py, and Opacus's _module.
 PYTHON = {"_getframe", "_current_frames", "_exit"}
 LIBRARIES = {"_module"}.union(
     *(

@@ -119,7 +119,7 @@ class TestSpans(Recorded):
         self.assertEqual((thread.calls, thread.spans), ([], [K.BACKWARD_BEGIN]))
 
     def test_of_two_calls_the_one_that_is_gone_is_closed(self) -> None:
-        """This holds for the outer of two calls, and if a new frame has the address of the ended call's frame."""
+        """The outer call is closed if it is gone, also if a new frame has the address of the ended call's frame."""
 
         def call() -> None:
             floor.codes.call = sys._getframe().f_code
@@ -270,7 +270,7 @@ class TestJournal(Recorded):
 
 class TestDrains(Recorded):
     def test_two_threads_drain_one_after_the_other(self) -> None:
-        """This holds even if each thread has first seen that no other thread drains."""
+        """Two drains do not overlap, even if each thread has first seen that no other thread drains."""
         both = threading.Barrier(2, timeout=10)
         inside, most, reasons = 0, 0, []
 

@@ -1,4 +1,4 @@
-"""Tests scripts that use torch.func's transforms, traces or captures of their models. They must end as without the
+"""Tests that scripts which use torch.func's transforms, traces or captures of their models end as without the
 agent."""
 
 from __future__ import annotations

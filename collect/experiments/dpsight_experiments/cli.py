@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from dpsight_experiments.options import Options, UsageError, parse
 
-# The first release whose hooks attach to a model without wrapping it. It is the tested release.
+# The tested release of Opacus: the first whose hooks attach to a model without wrapping it.
 OPACUS = "1.6.0"
 
 

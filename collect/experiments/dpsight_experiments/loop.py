@@ -73,8 +73,8 @@ def _step_of_noise(training: Training, how: str) -> None:
 def _accumulate(training: Training, options: Options, x: Tensor, y: Tensor, weight: float) -> Tensor:
     """Makes forward and backward of one physical batch.
 
-    It is a function of its own so that inputs and loss are released before the optimizer steps. The logits have no
-    name: if they were held to the end of the step, they would be part of the peak.
+    _accumulate is a function so that inputs and loss are released before the optimizer steps. The logits have no name:
+    if they were held to the end of the step, they would be part of the peak.
     """
     with torch.autocast(x.device.type, torch.bfloat16, enabled=options.precision == "bf16"):
         loss = training.loss(training.model(x), y)

@@ -1,6 +1,6 @@
 """The experiment's options, from the table options.json, which the Go program also contains.
 
-This module does not import torch, so that a wrong option is refused within milliseconds and before a GPU is used.
+options.py does not import torch, so that a wrong option is refused within milliseconds and before a GPU is used.
 """
 
 from __future__ import annotations

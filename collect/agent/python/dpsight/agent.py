@@ -1,5 +1,5 @@
-"""Installs the agent into a process that has just imported torch. It installs either the whole agent or nothing. Only
-this module decides which listeners receive which events, and in which order."""
+"""Installs the agent into a process that has just imported torch: either the whole agent or nothing. Only this module
+decides which listeners receive which events, and in which order."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Observes how the process ends: by an uncaught exception or by the interpreter's exit. It sets no signal handler,
-since that would replace the script's own."""
+"""Observes how the process ends: by an uncaught exception or by the interpreter's exit. The module sets no signal
+handler, since that would replace the script's own."""
 
 from __future__ import annotations
 

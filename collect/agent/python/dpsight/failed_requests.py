@@ -131,7 +131,7 @@ class Requests:
 
 
 def _may_be_absorbed() -> bool:
-    """Whether torch may recover from the failed request. It does so only in convolutions."""
+    """Whether torch may recover from the failed request. torch recovers only in convolutions."""
     frame = script()
     while frame is not None and frame.f_globals.get("__name__") == OPS:
         frame = frame.f_back

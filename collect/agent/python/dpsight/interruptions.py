@@ -17,8 +17,8 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 _ASKED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGCHLD", "SIGBREAK")
-# The signals whose handlers are held back. Other signals report errors, or have no handlers that raise. To ask for the
-# handlers of all sixty-four signals would take longer than a small drain.
+# The signals whose handlers are held back. Signals not listed in _ASKED report errors, or have no handlers that raise.
+# To ask for the handlers of all sixty-four signals would take longer than a small drain.
 _SIGNALS = [int(getattr(signal, name)) for name in _ASKED if hasattr(signal, name)]
 
 

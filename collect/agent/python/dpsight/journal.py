@@ -52,7 +52,7 @@ _ERROR = struct.Struct("<I")
 
 class _File:
     """A file of the journal. A script may close every descriptor that it does not know (os.closerange), and open
-    its own files under these numbers. This class leaves the script's files alone, and opens the journal's file
+    its own files under these numbers. _File leaves the script's files alone, and opens the journal's file
     again."""
 
     def __init__(self, path: str, flags: int) -> None:
@@ -117,7 +117,7 @@ class Journal:
         self.base = base  # the common part of its two files' paths
 
     def grow(self) -> mmap.mmap:
-        """Adds a segment. It makes a new map and does not resize the old map, into which another thread may be
+        """Adds a segment. grow makes a new map and does not resize the old map, into which another thread may be
         writing."""
         segment, marks = min(SEGMENT, max(_FIRST, self._size)), self._marks.descriptor()
         while True:

@@ -1,6 +1,6 @@
 """Keeps secrets out of everything that the agent writes. A value in the environment or on the command line is secret if
 its name says so. A text is secret if its form, or a name beside it, shows that. The collector has the same rules
-(collect/mask), and puts its patterns beside this module. Both are tested on the same cases."""
+(collect/mask), and puts its patterns beside this module. The agent and the collector are tested on the same cases."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def _user_flag(name: str) -> bool:
 
 
 def _password(value: str) -> bool:
-    """Whether the value of -p is a password. It may also be a port, a path, a precision or a plugin."""
+    """Whether the value of the option -p is a password, and not a port, a path, a precision or a plugin."""
     odd = re.search("[/=]", value) or _PATH.search(value) or _PRECISION.fullmatch(value)
     return _evident(value) and not odd and bool(value.strip("0123456789.:-,"))
 
@@ -375,7 +375,7 @@ def gather(environment: dict[str, str], arguments: list[str]) -> list[str]:
 
 @functools.cache
 def _secrets() -> list[str]:
-    """The secrets of this process. They are collected at the first use, so that starting costs nothing."""
+    """The secrets of this process. The first call collects the secrets, so that starting costs nothing."""
     return gather(dict(os.environ), list(getattr(sys, "orig_argv", sys.argv)))
 
 

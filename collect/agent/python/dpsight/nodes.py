@@ -30,7 +30,7 @@ class ThreadNodes(threading.local):
         self.reached: set[tuple[int, int]] = set()  # the nodes that its run, or a run nested in it, reaches
 
     def now(self) -> ThreadNodes:
-        """This object, emptied of an earlier step's data: another thread may have ended that step."""
+        """Returns the object, emptied of an earlier step's data: another thread may have ended that step."""
         if self._step != nodes.step:
             self._step = nodes.step
             self.sequence.clear()
@@ -70,8 +70,8 @@ class Nodes:
         self._forwards.append((root, first, private.sequence_number()))
 
     def unfinished(self, root: int, first: int, module: int) -> None:
-        """Notes the nodes of a forward pass that is still running inside a module. It matches a pass that was in that
-        module at this node, or at the node before: a node is made before its memory is requested."""
+        """Notes the nodes of a forward pass that is still running inside a module. unfinished takes a learned pass that
+        was in that module at this node, or at the node before: a node is made before its memory is requested."""
         at = private.sequence_number() - first
         for (other, length), (offsets, owners) in list(self._learned.items()):
             around = slice(max(0, bisect_right(offsets, at - 1) - 1), bisect_right(offsets, at))
@@ -91,8 +91,8 @@ class Nodes:
         return mine.owners[i] if i >= 0 else 0
 
     def _repeated_module(self, sequence: int) -> int:
-        """The module in which a bare step's node was made; 0 = none. It is the same as in an instrumented step that
-        made as many nodes, or else the outermost module."""
+        """The module in which a bare step's node was made; 0 = none. The module is the one in an instrumented step that
+        made as many nodes, or else the outermost."""
         if runs.threads > 1:  # each thread counts nodes for itself
             return 0
         for root, first, last in reversed(list(self._forwards)):
@@ -103,13 +103,13 @@ class Nodes:
         return 0
 
     def step_ended(self, _number: int) -> None:
-        """Forgets the step's nodes. Few graphs outlive a step. Those that do lose their modules, but not their tags."""
+        """Forgets the step's nodes. The few graphs that outlive a step lose their modules, but not their tags."""
         self.step = next(_steps)
         self._forwards.clear()
 
 
 def below(todo: list[Any], most: int) -> Iterator[Any]:
-    """The given nodes and all nodes below them, each once, and at most most nodes. It empties the given list."""
+    """The given nodes and all nodes below them, each once, and at most most nodes. below empties todo."""
     seen: set[Any] = set()
     while todo and len(seen) < most:
         node = todo.pop()

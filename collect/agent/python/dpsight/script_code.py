@@ -37,8 +37,8 @@ class ScriptCode:
         self._names: dict[str, str] = {}  # results of name_of, which has to ask the file system
 
     def install(self) -> None:
-        """Reads the modules that were imported so far. It does so again when recording begins, after the first step and
-        at the end."""
+        """Reads the modules that were imported so far. The modules are read again when recording begins, after the
+        first step and at the end."""
         self._began, self._written = _process_start_ns(), (0, 0)
         try:
             self._folder = os.getcwd()  # scripts may change it later, while relative paths refer to this folder
@@ -85,7 +85,7 @@ class ScriptCode:
         self._known[MAIN, COMMAND_TEXT] = {"module": MAIN, "file": COMMAND_TEXT, "sha256": digest, "changed": False}
 
     def _entry(self, module: str, path: str, root: str) -> dict[str, Any]:
-        """The record of one file. It has no hash if the file may have changed since the import."""
+        """The record of one file, without a hash if the file may have changed since the process started."""
         name = os.path.relpath(path, root).encode(errors="backslashreplace").decode()
         entry = {"module": module, "file": name, "sha256": None, "changed": False}
         try:

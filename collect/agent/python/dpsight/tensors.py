@@ -1,5 +1,5 @@
-"""Reads where tensors' storages lie, and which tensors are inside a structure, without changing the tensors. It keeps
-no reference: a tensor held for a moment too long would raise the peak that is measured."""
+"""Reads where tensors' storages lie, and which tensors are inside a structure, without changing the tensors. The module
+keeps no reference: a tensor held for a moment too long would raise the peak that is measured."""
 
 from __future__ import annotations
 
@@ -194,8 +194,8 @@ def inside(value: Any, depth: int = 0) -> Iterator[Any]:
 
 def grad_fns(values: Iterable[Any], objects: bool = False) -> list[Any]:
     """The nodes that made the tensors among values, also those in containers and dataclasses and, if objects is true,
-    in attributes of plain objects. This runs at every call of a module, so it does not look into other arguments, such
-    as a configuration or a cache of all layers. Call it with __torch_function__ turned off."""
+    in attributes of plain objects. grad_fns runs at every call of a module, so it does not look into other arguments,
+    such as a configuration or a cache of all layers. Call it with __torch_function__ turned off."""
     plain, found = plain_types(), []
     todo = list(values)
     for _ in range(_MAX_DEPTH + 1):
@@ -220,7 +220,7 @@ _EMPTY = frozenset((type(None), bool, int, float, str))
 
 
 def _parts(value: Any, kind: type, objects: bool) -> Iterable[Any]:
-    """The contents of a container, a dataclass or, if objects is true, any object. It calls no method of the script."""
+    """The contents of a container, a dataclass or, if objects is true, any object. Calls no method of the script."""
     for container in (dict, tuple, list, collections.deque):
         if issubclass(kind, container):
             if container.__len__(value) > MOST_ENTRIES:
@@ -267,7 +267,7 @@ def fields(value: Any) -> dict[str, Any] | None:
 def needs_grad(value: Any) -> bool:
     """Whether some tensor inside value requires grad."""
     torch = recorder.torch
-    # Most models return this at every call. It is read without quiet()'s context if no mode could notice.
+    # Most models return a plain tensor. A plain tensor is read without quiet()'s context if no mode could notice.
     if type(value) is torch.Tensor and not private.torch_function_modes():
         return value.requires_grad
     return _needs_grad(value)

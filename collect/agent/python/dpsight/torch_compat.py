@@ -265,8 +265,8 @@ _SET_HOOKS = (
 def _set_hooks() -> Callable[..., None] | None:
     """torch's function that makes the engine forget a dictionary of hooks. To set Python's attribute to None does not,
     and torch has no other way from Python. The function takes two pointers: to a tensor, which is a pointer to the
-    object at _cdata, and to a unique_ptr to the hooks. Its name contains both types: if torch changes one, nothing is
-    found.
+    object at _cdata, and to a unique_ptr to the hooks. The function's name contains both types: if torch changes one,
+    nothing is found.
     """
     library = os.path.join(os.path.dirname(sys.modules["torch"].__file__ or ""), "lib", "libtorch_cpu.so")
     try:
@@ -285,8 +285,8 @@ def forgets_gradient_hooks() -> bool:
     """Whether the engine can be made to forget an empty dictionary of a parameter's hooks. After the
     trial nothing may refer to the dictionary of the trial's tensor. If the trial fails, the dictionaries stay.
 
-    It saves time: the engine takes the interpreter's lock to look into an empty dictionary. That makes a bare step one
-    to two microseconds slower for each parameter, a tenth of a small layer's backward.
+    Forgetting saves time: the engine takes the interpreter's lock to look into an empty dictionary. That makes a bare
+    step one to two microseconds slower for each parameter, a tenth of a small layer's backward.
     """
     if _set_hooks() is None:
         return False
@@ -318,9 +318,9 @@ def forget_gradient_hooks(p: Any) -> None:
 def lasting(event: Any) -> Any:
     """Returns an event with a reference that is never released, not even when the interpreter ends.
 
-    It avoids a crash: torch's destructor of an event asks for the current device. If that fails (in a forked child that
-    exits, after an error that the device keeps) it ends the process. Python's own references would go with the module
-    that has them.
+    The reference avoids a crash: torch's destructor of an event asks for the current device. If that fails (in a forked
+    child that exits, after an error that the device keeps) it ends the process. Python's own references would go with
+    the module that has them.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(event))
     return event
@@ -330,7 +330,7 @@ def lasting(event: Any) -> Any:
 
 
 def local_tensor(tensor: Any) -> Any:
-    """This rank's part of a DTensor; None for any other tensor."""
+    """The part of a DTensor that is on this rank; None for any other tensor."""
     return getattr(tensor, SHARD, None)
 
 
@@ -340,10 +340,10 @@ def sparse_parts(tensor: Any) -> tuple[Any, Any]:
 
 
 class Weak:
-    """A weak reference to a storage. It does not keep the memory, and shows later whether the storage still exists.
-    torch needs such a reference to be freed by hand. It is an object so that Python counts its users: threads share it,
-    and a lock would stay held if a script's signal handler raised. It keeps torch's functions itself: when the
-    interpreter ends, modules lose their names before the last objects go."""
+    """A weak reference to a storage. A Weak does not keep the memory, and shows later whether the storage still exists.
+    torch needs such a reference to be freed by hand. Weak is a class so that Python counts an object's users: threads
+    share it, and a lock would stay held if a script's signal handler raised. A Weak keeps torch's functions itself:
+    when the interpreter ends, modules lose their names before the last objects go."""
 
     __slots__ = ("_expired", "_free", "_reference")
 
@@ -450,8 +450,8 @@ def is_function(code: CodeType) -> bool:
 
 
 def variables(frame: FrameType) -> dict[str, Any]:
-    """A function's local variables. It returns none if a tracer, or the function itself, would notice the read, or if
-    the interpreter does not behave as expected.
+    """A function's local variables. The result is empty if a tracer, or the function itself, would notice the read, or
+    if the interpreter does not behave as expected.
 
     Until Python 3.13 the frame keeps a copy of its variables after a read, with every tensor in it. A script that
     catches the error and goes on would then have less memory. So the copy is emptied, if nothing else refers to it.

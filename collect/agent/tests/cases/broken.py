@@ -199,7 +199,7 @@ IN_PLACE = {
     ("dpsight.hooks.optimizers", "install.<locals>.after"),
     ("dpsight.taggers.gradient_hooks", "GradientHook.__call__"),
     ("dpsight.endings", "Ending.finish"),
-    # The interpreter or torch's engine calls these functions. They catch errors of the functions that they call.
+    # The interpreter or torch's engine calls these functions, which catch errors of the functions that they call.
     ("dpsight.lines.script_lines", "Lines._reached"),
     ("dpsight.lines.script_lines", "Lines._left"),
     ("dpsight.lines.script_lines", "Lines._is_own"),

@@ -1,6 +1,6 @@
-"""Makes a request fail while a backward runs: failing.py aside|inside|host|refused. It fails on another thread, on
-the engine's thread, or on the training thread, which runs nodes of the host. With refused, it fails while the model
-cannot be walked."""
+"""Makes a request fail: failing.py aside|inside|host|refused. The request fails in a backward: on another thread, on
+the engine's thread, or on the training thread, which runs nodes of the host. With refused, the request fails before
+backward, while the model cannot be walked."""
 
 import sys
 import threading

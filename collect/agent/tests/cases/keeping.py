@@ -1,5 +1,5 @@
-"""Trains three steps with libraries of differential privacy that keep other tensors than Opacus: keeping.py DEVICE
-fast|biases|samples|ghost. Then it evaluates two batches. The libraries are small ones, built like fastDP and
+"""Trains three steps with libraries of differential privacy that keep other tensors than Opacus, then evaluates two
+batches: keeping.py DEVICE fast|biases|samples|ghost. The libraries are small ones, built like fastDP and
 private-transformers. The model has an attribute with the name of one of the libraries' attributes."""
 
 import sys

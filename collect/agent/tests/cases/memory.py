@@ -1,5 +1,5 @@
-"""Prints what a walk finds at each step's edge: memory.py vanilla|hooks|ghost [keep] [moved] [unfriendly]. One JSON
-line a step: address and bytes of parameters, gradients and optimizer state by name, and torch's counters."""
+"""Prints what a walk finds at each step's edge: memory.py vanilla|hooks|ghost [keep] [moved] [unfriendly]. Each step
+prints a JSON line: address and bytes of parameters, gradients and optimizer state by name, and torch's counters."""
 
 import json
 import sys

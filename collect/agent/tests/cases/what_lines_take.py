@@ -1,5 +1,5 @@
 """Checks that the agent's figure for the cost of following lines includes reporting passed-over lines again, and
-returns. It reports lines again only for code whose lines it passed over."""
+returns. Only code whose lines were passed over reports lines again."""
 
 import sys
 import time

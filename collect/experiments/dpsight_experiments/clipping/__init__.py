@@ -1,4 +1,4 @@
-"""Clipping methods that Opacus does not have. They use Opacus' own hooks, optimizers, accountants and data loaders.
+"""Clipping methods that Opacus does not have. The methods use Opacus' hooks, optimizers, accountants and data loaders.
 
     private = clipping.make_private(
         method,                  # one of METHODS

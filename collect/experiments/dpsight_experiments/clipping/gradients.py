@@ -1,8 +1,8 @@
 """Computes clipped gradients from the tensors that book-keeping keeps: Σ_b w_b · (gradient of sample b), added to
 p.summed_grad.
 
-The weights w [B] are the samples' clipping factors, multiplied by the batch size if the loss was a mean. They are
-float32, and scale a copy of the narrower operand, of which each element is rounded once: a weight rounded to bfloat16
+The weights w [B] are the samples' clipping factors, multiplied by the batch size if the loss was a mean. The weights
+are float32, and scale a copy of the narrower operand, with each element rounded once: a weight rounded to bfloat16
 would let a whole sample exceed its norm by up to 0.4 %. The copy is made in chunks of tokens that take at most
 Tiles.bytes.
 """

@@ -1,8 +1,8 @@
 """Computes per-sample gradient norms of layers, without a T×T matrix or a per-sample gradient of a whole weight matrix.
 
-Each function takes the layer, its activations and its output gradients, whose first dimension is the sample. It returns
-a norm [B] for each trainable parameter. Gradients of biases and of LayerNorm's parameters are vectors. These, [B, p],
-are held as a whole.
+Each function takes the layer, its activations and its output gradients, whose first dimension is the sample. Each
+function returns a norm [B] for each trainable parameter. Gradients of biases and of LayerNorm's parameters are vectors,
+held as a whole [B, p].
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def embedding(layer: nn.Embedding, ids: Tensor, g: Tensor, tiles: Tiles) -> Norm
 
     The gradient's row for an id is the sum of the output gradients at all positions with that id, so positions are
     grouped by id. A sample of T ids has at most T groups. Sorting numbers the groups without reading their count back
-    to the host, which torch.unique would need. Then each group is summed, a tile of columns at a time.
+    to the host, which torch.unique would need. Each group is then summed, a tile of columns at a time.
     """
     if not layer.weight.requires_grad:
         return {}
@@ -71,7 +71,7 @@ def embedding(layer: nn.Embedding, ids: Tensor, g: Tensor, tiles: Tiles) -> Norm
     columns = max(1, min(d, tiles.bytes // max(1, column)))
     for b0, b1 in spans(batch, samples_at_once(column * columns, tiles)):
         n = b1 - b0
-        # One extra row collects the positions of padding_idx, which are not part of the gradient.
+        # Each sample's last row of sums collects the positions of padding_idx, which are not part of the gradient.
         index = (groups[b0:b1] + torch.arange(n, device=g.device).mul_(tokens + 1).unsqueeze(1)).flatten()
         for c0, c1 in spans(d, columns):
             sums = torch.zeros(n * (tokens + 1), c1 - c0, dtype=out.dtype, device=g.device)
@@ -94,8 +94,8 @@ def _groups(ids: Tensor, padding: int | None) -> Tensor:
 
 
 def layer_norm_gradients(layer: nn.LayerNorm, a: Tensor, g: Tensor, tiles: Tiles) -> Norms:
-    """Returns per-sample gradients [B, …] of nn.LayerNorm. They have its parameters' sizes, and are summed over tokens
-    in chunks."""
+    """Returns per-sample gradients [B, …] of nn.LayerNorm. The gradients have the parameters' sizes, and are summed
+    over tokens in chunks."""
     shape = layer.normalized_shape
     batch, tokens, size = len(a), math.prod(a.shape[1 : -len(shape)]), math.prod(shape)
     a, g = a.reshape(batch, tokens, *shape), g.reshape(batch, tokens, *shape)

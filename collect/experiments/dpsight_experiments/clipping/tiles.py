@@ -1,15 +1,15 @@
 """Computes exact per-sample gradient norms of a linear layer by tiles, and chooses between two forms.
 
 A layer's per-sample gradient is the [p, d] matrix G = Σ_t g_t a_tᵀ, with activations a [T, d] and output gradients g
-[T, p]. Its squared norm is a sum over all entries of one of two matrices, each entry of which is needed once:
+[T, p]. The squared norm of G is a sum over all entries of either of two matrices, with each entry needed once:
 
 - gram:  Σ_{s,t} (a_s·a_t)(g_s·g_t), over [T, T]. Symmetric: tiles below the diagonal count twice, those above it are
   never computed.
 - outer: Σ_{i,j} G_ij², over [p, d]. A tile must be whole before it is squared, so each sums over all tokens.
 
-The cost for a sample, in multiply-adds, with tiles of τ tokens: gram (d+p)·(T² + Σ tile²)/2, outer T·d·p. Both forms
-take the same memory: samples are grouped and tokens are split so that temporaries stay below Tiles.bytes. So the
-cheaper form is the one with fewer multiply-adds.
+The cost for a sample, in multiply-adds, with tiles of τ tokens: gram (d+p)·(T² + Σ tile²)/2, outer T·d·p. The forms
+gram and outer take the same memory: samples are grouped and tokens are split so that temporaries stay below
+Tiles.bytes. So the cheaper form is the one with fewer multiply-adds.
 
 Products are accumulated and kept in float32, whatever the inputs' type: sums over T² products would lose digits in
 bfloat16 and overflow in float16.

@@ -13,8 +13,8 @@ from dpsight_experiments._agent import phase
 from dpsight_experiments.methods.training import Training
 from dpsight_experiments.options import Options
 
-# The module of each method. It is imported only when it is used: importing Opacus takes a second, which belongs to the
-# set-up.
+# The module of each method. A module is imported only when it is used: importing Opacus takes a second, which belongs
+# to the set-up.
 _MODULES = {
     "loop": "per_example",
     "dpsgd": "engine",

@@ -1,7 +1,7 @@
 """Makes one backward pass that computes ghost norms and does not use them.
 
-It clips nothing and adds no noise, so it is not private, and no step toward privacy. Some profilers of DP training have
-timed this pass as if it were ghost clipping. The method makes their figures comparable.
+The method norm_only clips nothing and adds no noise, so it is not private, and no step toward privacy. Some profilers
+of DP training have timed this pass as if it were ghost clipping. The method makes their figures comparable.
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
-"""Functions for users' own Python code outside of recorded processes. They run the program dpsight and read its
-output."""
+"""Functions for users' own Python code outside of recorded processes. The functions run the program dpsight and read
+its output."""

@@ -1,5 +1,5 @@
-"""For DPSIGHT_ATTACH=1, the installed package's .pth file imports this module when an interpreter starts. It waits for
-torch and loads nothing before, since most processes never import torch."""
+"""For DPSIGHT_ATTACH=1, the installed package's .pth file imports this module when an interpreter starts. The module
+waits for torch and loads little before, since most processes never import torch."""
 
 from __future__ import annotations
 

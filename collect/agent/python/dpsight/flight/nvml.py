@@ -48,7 +48,7 @@ class Reading(NamedTuple):
 
 
 class Device:
-    """One GPU, as NVML knows it."""
+    """A GPU, as NVML knows it."""
 
     def __init__(self, library: Any, handle: Any, uuid: str, index: int) -> None:
         self._library, self._handle = library, handle

@@ -29,8 +29,8 @@ _CHUNK = 1 << 20
 
 
 def new_folder(store: Path, name: str) -> Path:
-    """Makes a folder for a run. Its name is unique, made of the time, the run's name and a random part, as dpsight
-    collect makes it."""
+    """Makes a folder for a run. The folder's name is made of the time, the run's name and a random part, as dpsight
+    collect makes it, so it is unique."""
     safe = re.sub(r"[^A-Za-z0-9_.]+", "-", name)[:_MOST_NAME].strip("-.") or "run"
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     folder = store / f"{moment}-{safe}-{secrets.token_hex(3)}"

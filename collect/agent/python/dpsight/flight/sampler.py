@@ -32,7 +32,7 @@ class Sampler:
         self._resident = Resident()
 
     def begin(self) -> None:
-        """Starts the thread. It is not one of the threading module's threads, since the script may count those."""
+        """Starts the thread without the threading module, since the script may count that module's threads."""
         _thread.start_new_thread(self._watch, ())
 
     def end(self) -> None:

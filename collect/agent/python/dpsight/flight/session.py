@@ -1,5 +1,5 @@
-"""Attaches to this process, dumps and detaches. A process has one recorder. One thread at a time begins it, ends it or
-writes a run."""
+"""Attaches to this process, dumps and detaches. A process has one recorder. Only one thread at a time begins or ends
+the recorder or writes a run."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ def _finish(folder: Path, wait: bool) -> bool:
     try:
         if wait:
             return subprocess.run(command, env=env, **quiet, check=False).returncode == 0  # type: ignore[call-overload]
-        # This process need not wait for a shell that ends at once, and gets no signal from it later.
+        # The shell ends at once, so this process need not wait for the program and gets no signal when it ends.
         detached = ["/bin/sh", "-c", '"$@" &', "sh", *command]
         subprocess.run(detached, env=env, **quiet, start_new_session=True, check=False)  # type: ignore[call-overload]
     except OSError as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Waiting:
-    """An import finder that finds no modules itself. It lets the other finders find a module, and notices when the
+    """An import finder that finds no modules itself. Waiting lets the other finders find a module, and notices when the
     module has been executed."""
 
     def __init__(self) -> None:

@@ -53,8 +53,8 @@ class Path(NamedTuple):
 
 
 class Climb:
-    """One search. names: by id(), the objects with names, which need no holder. title: returns the name of an object
-    that is a model's module, else None. goes_on: returns whether there is time to search one more level."""
+    """A search for holders. names: by id(), the objects with names, which need no holder. title: returns the name of an
+    object that is a model's module, else None. goes_on: returns whether there is time to search one more level."""
 
     def __init__(self, names: dict[int, Name], title: Title, work: int, goes_on: Callable[[], bool]) -> None:
         self._names = names

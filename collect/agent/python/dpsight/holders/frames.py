@@ -13,8 +13,8 @@ _MOST_FRAMES = 1000
 
 
 def script() -> FrameType | None:
-    """The frame in which this thread requested memory. It is never a frame of dpsight: a frame that is its own variable
-    would stay alive, with everything that it refers to."""
+    """The frame in which this thread requested memory: the innermost that is no frame of dpsight, or is a module's
+    call. A frame that is its own variable would stay alive, with everything that it refers to."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and ours(frame) and frame.f_code is not codes.call:
         frame = frame.f_back

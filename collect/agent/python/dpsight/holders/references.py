@@ -33,7 +33,7 @@ _SUSPENDED = ((GeneratorType, "gi_frame"), (CoroutineType, "cr_frame"), (AsyncGe
 
 
 class Step(NamedTuple):
-    """One step of a path, from an object to an object that it refers to."""
+    """A step of a path, from an object to an object that it refers to."""
 
     kind: str  # one of the constants below
     text: str = ""

@@ -127,8 +127,8 @@ def _leave(nested: bool, released: bool) -> None:
 
 @guarded("the backward hook")
 def _ran(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool, out: Any) -> None:
-    """Reports the gradients that a run has made. It does so after the mark of the run's end, when the engine's threads
-    are done, so addresses are certain."""
+    """Reports gradients that a run made under a transform or with create_graph. _ran is called after the mark of the
+    run's end, when the engine's threads are done, so addresses are certain."""
     argument = functools.partial(_argument, args, kwargs)
     transform = private.functorch_level() is not None
     if transform:

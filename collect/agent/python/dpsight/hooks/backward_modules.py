@@ -1,8 +1,8 @@
 """Marks the modules that backward is inside of. Hooks on the nodes that made a module's outputs tell when backward
 enters the module. Hooks on the nodes that made its inputs tell when backward leaves it.
 
-These hooks are prehooks. Other hooks would make a node keep its gradients longer, and register_full_backward_hook adds
-nodes to the graph. Both would raise the peak.
+All hooks on nodes are prehooks. Hooks that run after a node would make it keep its gradients longer, and
+register_full_backward_hook adds nodes to the graph; either would raise the peak.
 """
 
 from __future__ import annotations

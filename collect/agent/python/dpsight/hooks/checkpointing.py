@@ -12,7 +12,7 @@ from dpsight.recorder import TAGS, events, guarded, recorder, stamps, steps, thr
 
 
 def install(checkpoint: Any, patches: Patches) -> None:
-    """Hooks torch.utils.checkpoint. It leaves out parts that the installed torch lacks."""
+    """Hooks torch.utils.checkpoint. install skips parts that the installed torch lacks."""
     base = getattr(checkpoint, torch_compat.RECOMPUTATION, None)
     if isinstance(base, type):
         patches.set(checkpoint, torch_compat.RECOMPUTATION, _recomputation(base))

@@ -1,5 +1,5 @@
-"""Follows libraries that train with differential privacy, through their adapters. It marks when their hooks keep inputs
-and compute norms and per-sample gradients, and it marks the parts of a step.
+"""Follows libraries that train with differential privacy, through their adapters. The module marks when the libraries'
+hooks keep inputs and compute norms and per-sample gradients, and the parts of a step.
 
 A library may bind its hooks to modules when it registers them. So classes are patched as soon as they are defined: each
 module of a library right after its import, before another module imports its functions by name.
@@ -259,7 +259,7 @@ def _sampler_ended(module: Any) -> None:
 
 
 def _storing(function: Callable[..., Any], _classes: Classes | None) -> Callable[..., Any]:
-    """Wraps the function that copies per-sample gradients into a second tensor of the same size. Both tensors then
+    """Wraps the function that copies per-sample gradients into a second tensor of the same size, so that two copies
     exist at once."""
 
     @functools.wraps(function)

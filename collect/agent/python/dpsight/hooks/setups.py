@@ -12,8 +12,8 @@ from dpsight.patch import Patches, method
 from dpsight.recorder import events, recorder, thread
 from dpsight.torch_compat import INIT_STATE
 
-# Methods that move or cast a module. They all call _apply, but its end is too early: after it a recurrent net packs its
-# weights again.
+# Methods that move or cast a module. The methods all call _apply, but _apply ends too early: a recurrent net packs its
+# weights again after it.
 _MOVES = ("to", "cuda", "to_empty", "half", "bfloat16", "float", "double", "type")
 
 

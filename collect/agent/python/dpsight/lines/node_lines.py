@@ -39,8 +39,8 @@ class Table:
             self.lines.append(line)
 
     def holds(self, number: int, mine: Table) -> bool:
-        """Whether the thread may have made a node with this number. It may have made an unknown number of nodes after
-        its last line. mine: the table of the calling thread."""
+        """Whether the table's thread may have made a node with this number. After its last line, a thread may have made
+        an unknown number of nodes. mine: the table of the calling thread."""
         first, last = self.numbers[0], self.numbers[-1]
         if number < last or self is mine:
             return first <= number

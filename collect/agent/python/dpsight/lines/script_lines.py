@@ -274,8 +274,8 @@ class Lines:
         return own[id(frame.f_code)].get(frame.f_lineno) or self._number(frame.f_code, frame.f_lineno)
 
     def number_of(self, frames: Iterable[FrameType]) -> int:
-        """The number of the line of the first of these frames that runs the user's own code; 0 = none. It works even if
-        lines are not followed."""
+        """The number of the line of the first of these frames that runs the user's own code; 0 = none. number_of also
+        works if lines are not followed."""
         own = next((f for f in frames if self._is_own(f.f_code)), None) if self._began_ns else None
         return int(self._line_of(own)[1:]) if own is not None else 0
 
@@ -397,7 +397,7 @@ class Lines:
 
     def _measure(self) -> float:
         """Measures, in ns, the time for following a line, or for a return through calls of code that is not the user's.
-        It follows functions of dpsight as if they were the user's."""
+        _measure follows functions of dpsight as if they were the user's."""
         codes, source = (_sample.__code__, _inner.__code__), self._source
         assert source is not None
         _sample()
@@ -434,7 +434,7 @@ def _inner() -> None:
 
 
 def _mark_with_line(k: str) -> None:
-    """Replaces, while lines are followed, the function that sets torch's metadata. It is called after each mark."""
+    """Replaces, while lines are followed, the function that sets torch's metadata. Each mark calls it."""
     mine = here
     mine.k, mine.turn = k, lines.turn
     if not mine.line or mine.table.step != lines.step:  # without a line it is unknown which nodes this thread makes

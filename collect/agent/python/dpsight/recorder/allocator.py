@@ -70,8 +70,8 @@ class Drains:
         self.draining = False
         if getattr(self, "_pid", 0) != os.getpid():
             self._pid = os.getpid()
-            # The draining thread holds it: two concurrent drains would write the same events twice. It belongs to the
-            # process and not to one recording, since a thread may wait for it while recording starts over.
+            # The draining thread holds this lock: two concurrent drains would write the same events twice. The lock
+            # belongs to the process, not to one recording, since a thread may wait for it while recording starts over.
             self._turn = threading.RLock()
         self.user_options: dict[str, Any] | None = None  # with which the script itself records, if it does
         self.user_traces: list[list[Any]] = []  # events drained since: its own snapshot must have them
@@ -168,8 +168,8 @@ class Drains:
             yield
 
     def can_resume(self) -> bool:
-        """Whether recording can resume. It cannot while the script itself records, since the script's history would be
-        lost."""
+        """Whether recording can resume. Recording cannot resume while the script itself records, since the script's
+        history would be lost."""
         return recorder.cuda and recorder.tagging and self.user_options is None
 
     def resume_recording(self) -> None:
@@ -272,8 +272,8 @@ class Drains:
             self._drain_in_turn(reason)
 
     def drain_alone(self) -> None:
-        """Drains on a thread of the agent's own. This thread has no device, and queries none, since a query could
-        create a context."""
+        """Drains on a thread of the agent's own. The agent's thread has no device, and queries none, since a query
+        could create a context."""
         self.drain(_ALONE)
 
     def _drains_here(self) -> bool:

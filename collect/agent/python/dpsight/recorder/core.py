@@ -1,5 +1,5 @@
 """The recorder of this process: every hook reports to it. The recorder owns the journal and the level (how much is
-recorded). It decides what happens after a hook has failed, and the state in which a forked child begins.
+recorded). The recorder decides what happens after a hook has failed, and the state in which a forked child begins.
 
 Marks record what the training was doing, and are numbered. Each mark's number is also set as the allocator's metadata,
 so every allocation has the number of the last mark of its thread. So marks and allocations can be joined without a
@@ -40,14 +40,14 @@ _pack = struct.Struct("<IHBBqQQ").pack_into
 _now = time.time_ns
 _ident = threading.get_ident
 # Before a journal is open, mark numbers start above every limit. A thread may take a number then and compare it with
-# the limit only after another thread has opened the journal. Such a thread must not overwrite the first marks.
+# the limit only after another thread has opened the journal. An early number must not overwrite the first marks.
 _UNOPENED = 1 << 40
 _LONGEST = 500  # characters of an error that are recorded
 _TAKEN_OUT = "the agent removed it and continues"
 
 
 class Recorder:
-    """Writes marks and frames. Its attributes are plain, since hooks read them millions of times."""
+    """Writes marks and frames. A recorder's attributes are plain, since hooks read them millions of times."""
 
     __slots__ = (
         "_count",
@@ -149,15 +149,15 @@ class Recorder:
         self.torch = torch
 
     def first(self, what: str) -> bool:
-        """Whether this process does something for the first time. Such an action cannot be undone."""
+        """Whether this process does something for the first time. first is for actions that cannot be undone."""
         if what in self._once:
             return False
         self._once.add(what)
         return True
 
     def begin_anew(self, settings: Settings | None) -> None:
-        """Starts over: from now on this process is recorded as if it had just begun, into another journal. None ends
-        recording, and nothing recorded so far is kept."""
+        """Starts over: from now on this process is recorded as if it had just begun, into another journal. settings =
+        None ends recording, and nothing recorded so far is kept."""
         with uninterrupted, self._lock:
             journal = self.journal
             self.settings = settings or Settings({})
@@ -337,7 +337,7 @@ class Recorder:
         }
 
     def frame(self, kind: int, value: Any) -> None:
-        """Writes a frame: bytes as they are, other values as JSON. It opens the journal if necessary."""
+        """Writes a frame: bytes as they are, other values as JSON. frame opens the journal if necessary."""
         if (self.journal is None and not self.open_journal()) or self.level == SILENT or self.journal is None:
             return
         try:
@@ -382,7 +382,7 @@ class Recorder:
     # The collector's requests for a drain.
 
     def on_request(self, callback: Callable[[], bool]) -> None:
-        """Arranges that callback is called when the collector requests a drain. It returns whether it could drain."""
+        """Registers a callback for drains that the collector requests. callback returns whether it could drain."""
         self._on_request.append(callback)
 
     def _answer(self) -> None:

@@ -69,7 +69,7 @@ class Devices:
 
 
 def everywhere() -> Acts:
-    """By device: how often memory was allocated and freed so far. It works with any current device."""
+    """By device: how often memory was allocated and freed so far. The current device does not matter."""
     return {device: _acts(device) for device in range(recorder.torch.cuda.device_count())}
 
 

@@ -31,7 +31,7 @@ _sleep, _now = time.sleep, time.monotonic_ns
 
 
 class DrainTimer:
-    """The thread that requests drains. It is not one of the threading module's, since the script may count those."""
+    """A thread that requests drains, made without the threading module, whose threads the script may count."""
 
     def __init__(self) -> None:
         self._turn: object = None  # belongs to the thread that looks

@@ -32,7 +32,7 @@ class Event:
 
     def tell(self, *what: Any) -> None:
         """Calls the listeners, since the event has happened. A listener that fails stops neither later listeners nor
-        the reporting hook. It is not called again."""
+        the reporting hook. The failed listener is not called again."""
         for listener in self._listeners:
             try:
                 listener(*what)

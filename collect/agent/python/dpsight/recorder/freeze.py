@@ -42,8 +42,8 @@ class Freeze:
             gc.enable()
 
     def abandon(self) -> None:
-        """Called in a forked child. It does not restore the settings here: the thread that would restore them exists
-        only in the parent."""
+        """Called in a forked child. abandon restores the settings, since the thread that would restore them exists only
+        in the parent."""
         if self._inside:
             self._thaw()
 

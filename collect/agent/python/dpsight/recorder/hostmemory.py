@@ -1,6 +1,6 @@
-"""Records this process's memory on the host: resident memory, and torch's page-locked memory. It is read at the marks
-between phases of instrumented steps and at the ends of bare steps, so that growth can be assigned to a phase. Steps
-without phases have no reading of their own, and their growth lies between two readings of other steps."""
+"""Records this process's memory on the host: resident memory, and torch's page-locked memory. Host memory is read at
+the marks between phases of instrumented steps and at the ends of bare steps, so that growth can be assigned to a phase.
+Steps without phases have no reading of their own, and their growth lies between two readings of other steps."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from dpsight.recorder.timing import stamps
 from dpsight.recorder.unphased_steps import NOWHERE, unphased
 from dpsight.recorder.windows import windows
 
-# An instrumented step of a few milliseconds takes up to twice as long as a bare one. This many pairs of an instrumented
+# An instrumented step of a few milliseconds takes up to twice as long as a bare one. _PAIRS pairs of an instrumented
 # and a bare step show what recording costs and where memory is. Later in a window, one instrumented step in _THEN shows
 # whether that changes. Later windows are short and should show what is new, so a larger share of their steps is
 # instrumented.
@@ -95,8 +95,8 @@ class Steps:
 
     def updated_alone(self) -> bool:
         """Called when the only optimizer has updated, in a step without phases. If nothing is to be done before the
-        next step, it writes one mark for the update, which also ends the step, and returns True. This code runs once in
-        every step, so each line counts.
+        next step, updated_alone writes one mark for the update, which also ends the step, and returns True. The call
+        takes time in every step without phases, so each line counts.
         """
         policy, now = self._unphased, time.monotonic_ns()
         short = now - policy.ended_ns < unphased_steps.SHORT_NS

@@ -29,7 +29,7 @@ class Settings:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.spool = env.get("DPSIGHT_SPOOL", "")  # folder of the journals; "" = no recording
-        # Events that torch keeps between two drains. Its ring overflows without notice, and grows only as events come.
+        # Events that torch keeps between two drains, in a ring that overflows without notice and grows as events come.
         self.max_entries = whole_number(env.get("DPSIGHT_MAX_ENTRIES"), 10_000_000)
         self.alone = env.get("DPSIGHT_ALONE") == "1"  # forked children are not recorded
         self.bare = env.get("DPSIGHT_MODE") == "bare"  # record only counters and times of phases

@@ -37,8 +37,8 @@ _UPDATES = (kinds.OPTIMIZER_BEGIN, kinds.DP_STEP_BEGIN, kinds.SCALER_BEGIN)
 
 
 class Ended(SystemExit):
-    """Ends the script. It is no subclass of Exception, which training loops catch, and it ends a process without a
-    traceback."""
+    """Ends the script without a traceback. Ended is no subclass of Exception, since training loops catch every
+    Exception."""
 
 
 class StepLimit:
@@ -133,7 +133,7 @@ class StepLimit:
         return bool(self._end) and number >= self._end
 
     def leave(self) -> None:
-        """Ends the script, if it is time. It is called after an update has ended and everything about it is
+        """Ends the script, if it is time. leave is called after an update has ended and everything about the update is
         recorded."""
         if not self.due or in_backward() or any(thread.inside(kind) for kind in _UPDATES):
             return

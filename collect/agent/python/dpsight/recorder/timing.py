@@ -89,8 +89,8 @@ class Stamps:
             self._record(k)
 
     def module(self, k: int) -> None:
-        """Records an event for a mark inside a phase. It does so only in instrumented steps, which do other extra work
-        anyway."""
+        """Records an event for a mark inside a phase. module records only in instrumented steps, which do other extra
+        work anyway."""
         if self.on and k and recorder.level >= MODULES:
             self._record(k)
 

@@ -5,12 +5,12 @@ purpose (by plan()) or recorded, and on a phantom GPU, which has no times. Steps
 Opacus, checkpoints, compiled functions, updates in backward or dpsight.step(): there only the runs of backward show the
 structure.
 
-Only the training thread skips its marks. It keeps its marks for a model that was called before and is now called in
-eval mode and without gradients. Updates are marked in every step, since ingest finds steps by them. If one optimizer
-makes all updates, an update has one mark, at its end, which also ends the step: two more would cost as much as all
-calls of modules. If something inside a step must be marked, the step's beginning is marked late. A failed request in
-such a step has a less complete description: the script's tensors and the graph are found, but not the module that saved
-a tensor, or the module in backward.
+Only the training thread skips its marks. The training thread keeps its marks for a model that was called before and is
+now called in eval mode and without gradients. Updates are marked in every step, since ingest finds steps by them. If
+one optimizer makes all updates, an update has one mark, at its end, which also ends the step: two more would cost as
+much as all calls of modules. If something inside a step must be marked, the step's beginning is marked late. A failed
+request in such a step has a less complete description: the script's tensors and the graph are found, but not the module
+that saved a tensor, or the module in backward.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class UnphasedPolicy:
 
 
 def _next_phased(step: int) -> int:
-    """The next step with phases, from this one on. Its place varies between groups of steps, since scripts do things at
-    every second or sixteenth step."""
+    """The next step with phases, from this one on. The place of that step varies between groups of steps, since scripts
+    do things at every second or sixteenth step."""
     for turn in (step // _PHASED, step // _PHASED + 1):
         phased = turn * _PHASED + turn * 7 % _PHASED
         if phased >= step:

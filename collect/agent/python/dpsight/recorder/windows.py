@@ -1,7 +1,7 @@
 """Windows: the steps whose allocator events are recorded. The first window lasts DPSIGHT_RECORD_STEPS steps. In a
-longer run short windows follow, at steps 200, 400, 800 …. They show what changes late in training, and the
-recording grows only with the logarithm of the run's length. Windows at a fixed distance would let a run of a
-million steps fill the disk.
+longer run short windows follow, at steps 200, 400, 800 …. Later windows show what changes late in training, and the
+recording grows only with the logarithm of the run's length. Windows at a fixed distance would let a run of a million
+steps fill the disk.
 
 A later window opens only if its drains take little enough time. The first window always lasts as long as requested,
 however long its drains take. If time ended it, the slower of two runs of one script would lack steps, and perhaps the

@@ -21,7 +21,7 @@ class GradientHook:
     """Runs when backward has written p.grad, often by taking over a temporary tensor. Only then is that tensor a
     gradient.
 
-    It is a class, so that the hook can be recognised on a parameter: ids are used again.
+    GradientHook is a class, so that the hook can be recognised on a parameter: ids are used again.
     """
 
     __slots__ = ()
@@ -44,9 +44,9 @@ class GradientHooks:
 
     def __init__(self) -> None:
         self._hook = GradientHook()
-        # Handles of hooks, and weak references to those parameters that belong to no model and no optimizer. Other
-        # parameters have no weak reference, since torch does not swap a parameter that has one, and swaps parameters to
-        # change a model's dtype or device.
+        # Handles of hooks, and weak references to those parameters that belong to no model and no optimizer. Parameters
+        # of models and optimizers have no weak reference, since torch swaps parameters to change a model's dtype or
+        # device, and does not swap a parameter that has one.
         self._watched: list[tuple[Any, Any]] = []
 
     def install(self) -> None:
@@ -55,8 +55,8 @@ class GradientHooks:
         events.update_begins.subscribe(_tag_assigned)
 
     def watch(self, p: Any, owned: bool = True) -> None:
-        """Sets the hook on a parameter on a GPU, at most once. It does not after a failure in a bare step, since the
-        engine may be at work. owned: whether a model or an optimizer has the parameter."""
+        """Sets the hook on a parameter on a GPU, at most once. Bare steps get no hook, since there a request has failed
+        and the engine may be at work. owned: whether a model or an optimizer has the parameter."""
         if recorder.level < MODULES or not p.is_cuda or not p.requires_grad or not p.is_leaf:
             return
         for hook in (hooks_of(p) or {}).values():

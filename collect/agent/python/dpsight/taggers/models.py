@@ -24,8 +24,8 @@ class Models:
 
     def __init__(self) -> None:
         self._tagged: set[int] = set()  # id(module) of roots
-        # By number: how many calls of a root that train nothing had tags. Other calls in bare steps are matched with
-        # instrumented steps, but an evaluation after an epoch resembles no call in an instrumented step.
+        # By number: how many calls of a root that train nothing had tags. Calls that train in bare steps are matched
+        # with instrumented steps, but an evaluation after an epoch resembles no call in an instrumented step.
         self._evaluations: dict[int, int] = {}
         self._evaluates = False  # whether the running call is such an evaluation
         self._grads: Callable[[], bool]
@@ -71,8 +71,8 @@ class Models:
 
     @quiet
     def records(self, root: Any, safe: Safe | None = None) -> list[Record]:
-        """Records of a model's parameters and buffers, and of everything attached to its parameters. It also sets the
-        parameters' gradient hooks. If safe excludes a device, gradients and hooks there are left alone."""
+        """Records of a model's parameters and buffers, and of everything attached to its parameters. records also sets
+        the parameters' gradient hooks. If safe excludes a device, gradients and hooks there are left alone."""
         if safe is None and private.functorch_level() is None:
             self._tagged.add(id(root))
         out: list[Record] = []

@@ -1,8 +1,8 @@
 """Tags tensors that a model and its losses keep besides parameters and buffers (caches, masks, class weights: plain
 attributes), and models that are never called (an average of the weights, a teacher not yet used).
 
-It looks between steps, when tensors that belong to one call are gone. script_tensors.py finds the tensors that the
-script keeps under names of its own. Other holders, such as variables of functions, are not searched: the garbage
+The module looks between steps, when tensors of one call are gone. script_tensors.py finds the tensors that the script
+keeps under names of its own. Holders of other kinds, such as variables of functions, are not searched: the garbage
 collector would need seconds to find what refers to each tensor.
 """
 

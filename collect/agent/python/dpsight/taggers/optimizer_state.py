@@ -74,8 +74,8 @@ class OptimizerState:
 
 
 def _own_state(optimizer: Any) -> list[Record]:
-    """Records of state that belongs to no parameter. It is under a key of its own (in K-FAC a module), or an attribute
-    of the optimizer."""
+    """Records of state that belongs to no parameter. The state is under a key of its own (in K-FAC a module), or in an
+    attribute of the optimizer."""
     own = [(k, v) for k, v in optimizer.state.items() if not isinstance(k, recorder.torch.Tensor)]
     for key, value in vars(optimizer).items():
         filled = isinstance(value, _CONTAINERS) and 0 < len(value) <= MOST_ENTRIES

@@ -1,8 +1,8 @@
-"""Tags what autograd holds for backward. It walks the graph when backward begins, so that forward takes no longer.
+"""Tags what autograd holds for backward. The graph is walked when backward begins, so that forward stays as fast.
 
-It reads only the raw attributes of nodes. To read other attributes, or saved_tensors, would unpack the tensors: that
-recomputes checkpoints, copies offloaded tensors back, and crashes scripts with selective checkpointing. Hooks on saving
-are no alternative: set globally, they break torch.func inside a forward.
+The module reads only the raw attributes of nodes. To read other attributes, or saved_tensors, would unpack the tensors:
+that recomputes checkpoints, copies offloaded tensors back, and crashes scripts with selective checkpointing. Hooks on
+saving are no alternative: set globally, they break torch.func inside a forward.
 """
 
 from __future__ import annotations

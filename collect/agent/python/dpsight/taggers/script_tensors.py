@@ -135,7 +135,7 @@ def _names_beside(main: ModuleType, file: str) -> list[str]:
 
 
 class Walk:
-    """One walk: the objects that it has visited, and how many more it may visit."""
+    """A walk: the objects that it has visited, and how many more it may visit."""
 
     def __init__(self, known: set[int]) -> None:
         self.left = _MOST

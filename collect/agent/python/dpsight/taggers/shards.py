@@ -22,8 +22,8 @@ def install() -> None:
 
 @quiet
 def _gathered(group: Any) -> None:
-    """Tags the parameters that a group has gathered, and the flat tensor in which they arrived. Their gradients are
-    watched like those of all parameters."""
+    """Tags the parameters that a group has gathered, and the flat tensor in which they arrived. Gradients of gathered
+    parameters are watched as for all parameters."""
     out: list[Record] = []
     for whole, shard, name in torch_compat.gathered(group):
         named = name_of(shard, name)

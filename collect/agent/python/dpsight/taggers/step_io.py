@@ -1,6 +1,6 @@
-"""Remembers the inputs and outputs of models until the step ends, without keeping them alive. They are needed if a
-request fails: the batch must get its tag, which only instrumented steps give, and the graph of an output must be found
-although the script may have no variable for it yet."""
+"""Remembers the inputs and outputs of models until the step ends, without keeping them alive. Inputs and outputs are
+needed if a request fails: the batch must get its tag, which only instrumented steps give, and the graph of an output
+must be found although the script may have no variable for it yet."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class StepIO:
             if type(value) is not plain:
                 break
         else:
-            # Most models receive and return this. It is read without quiet()'s context if no mode could notice.
+            # Most models receive and return plain tensors, read without quiet()'s context if no mode could notice.
             if not self._modes():
                 for value in kept:
                     self._tensor(kind, value)
@@ -108,7 +108,7 @@ class StepIO:
                     size = storage.nbytes()
                     if size:
                         self._inputs.append((kind, storage.data_ptr(), size, dtype, weak(storage)))
-            # A parameter that a model returns has no graph. It gets no weak reference, since torch does not swap
+            # A parameter that a model returns has no graph, and gets no weak reference, since torch does not swap
             # tensors that have one.
             if kind == kinds.OUTPUT and tensor.requires_grad and not tensor.is_leaf:
                 self._outputs.append(weakref.ref(tensor))
