@@ -132,8 +132,8 @@ func (x *evidence) needless(id string, percent float64, want func(a *schemas.All
 func (x *evidence) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
 
 // savesWithout replays the events without the bytes of the voids, and sets a finding's saving to the fall of the
-// highest allocated. The saving is limited by the moment that is the highest without the voids. That moment may also
-// lie in a step without tags, in a phase that has no void in any step. savesWithout sets no saving if the peak was not
+// highest allocated. The saving is limited by the moment that is the highest without the voids, also if the moment lies
+// in a step without tags, in a phase that has no void in any step. savesWithout sets no saving if the peak was not
 // recorded, or if only a step without tags reached it, since it is then unknown which other bytes would remain.
 func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, known Confidence) {
 	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.brokenDown() {

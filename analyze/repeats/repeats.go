@@ -15,7 +15,7 @@ import (
 
 // Content returns a run's content as a string: the suite's key, or else name, parameters and command, and in addition
 // the environment. For a run without a suite and without a method, Content returns the run's id, since the script may
-// do something else each time. So no other run counts as its repeat.
+// do something else each time. A run without a suite and without a method has no repeats.
 func Content(s *analyze.Summary) string {
 	if s.Key == "" && s.Method() == "" {
 		return s.RunID

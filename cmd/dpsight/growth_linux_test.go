@@ -10,8 +10,8 @@ import (
 )
 
 // dpsight also finds growth in loops without optimizer updates. dpsight counts the growth of a loop by evaluation
-// passes, by backward passes, or by passes of a line if the loop has neither. In the corrected versions of these loops
-// dpsight finds no growth.
+// passes, by backward passes, or by passes of a line if the loop has neither. dpsight finds no growth in the corrected
+// version of each loop.
 func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()

@@ -81,7 +81,7 @@ func (a *apart) run(command ...string) (r result, opened bool) {
 }
 
 // A prediction needs no network and opens no device file of a GPU that the machine has. The prediction of a rank of a
-// larger world needs no network and opens no such file either.
+// larger world needs no network and opens no device file either.
 func TestPredictionsTouchNothing(t *testing.T) {
 	interpreter, a := python(t), newApart(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,6 +1,6 @@
 """Tells which graphs and gradients a thread may read. Autograd's engine has a thread for each device. On the host, the
 waiting thread runs nodes itself. The threads that run a graph write gradients and release graphs without a lock against
-readers. A read at such a moment crashes the process."""
+readers. A read during a write crashes the process."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _ERROR = struct.Struct("<I")
 
 class _File:
     """A file of the journal. A script may close every descriptor that it does not know (os.closerange), and open
-    its own files under these numbers. _File leaves the script's files alone, and opens the journal's file
+    its own files under the same numbers. _File leaves the script's files alone, and opens the journal's file
     again."""
 
     def __init__(self, path: str, flags: int) -> None:

@@ -285,8 +285,8 @@ def forgets_gradient_hooks() -> bool:
     """Whether the engine can be made to forget an empty dictionary of a parameter's hooks. After the
     trial nothing may refer to the dictionary of the trial's tensor. If the trial fails, the dictionaries stay.
 
-    Forgetting saves time: the engine takes the interpreter's lock to look into an empty dictionary. That makes a bare
-    step one to two microseconds slower for each parameter, a tenth of a small layer's backward.
+    Forgetting saves time: the engine takes the interpreter's lock to look into an empty dictionary. An empty dictionary
+    makes a bare step one to two microseconds slower for each parameter, a tenth of a small layer's backward.
     """
     if _set_hooks() is None:
         return False
@@ -318,9 +318,9 @@ def forget_gradient_hooks(p: Any) -> None:
 def lasting(event: Any) -> Any:
     """Returns an event with a reference that is never released, not even when the interpreter ends.
 
-    The reference avoids a crash: torch's destructor of an event asks for the current device. If that fails (in a forked
-    child that exits, after an error that the device keeps) it ends the process. Python's own references would go with
-    the module that has them.
+    The reference avoids a crash: torch's destructor of an event asks for the current device. If the query fails (in a
+    forked child that exits, after an error that the device keeps), the destructor ends the process. Python's own
+    references would go with the module that has them.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(event))
     return event
@@ -341,7 +341,7 @@ def sparse_parts(tensor: Any) -> tuple[Any, Any]:
 
 class Weak:
     """A weak reference to a storage. A Weak does not keep the memory, and shows later whether the storage still exists.
-    torch needs such a reference to be freed by hand. Weak is a class so that Python counts an object's users: threads
+    A weak reference of torch must be freed by hand. Weak is a class so that Python counts an object's users: threads
     share it, and a lock would stay held if a script's signal handler raised. A Weak keeps torch's functions itself:
     when the interpreter ends, modules lose their names before the last objects go."""
 

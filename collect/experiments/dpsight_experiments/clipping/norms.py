@@ -1,8 +1,8 @@
 """Computes per-sample gradient norms of layers, without a T×T matrix or a per-sample gradient of a whole weight matrix.
 
-Each function takes the layer, its activations and its output gradients, whose first dimension is the sample. Each
-function returns a norm [B] for each trainable parameter. Gradients of biases and of LayerNorm's parameters are vectors,
-held as a whole [B, p].
+linear and embedding take the layer, its activations (an embedding's ids) and its output gradients, whose first
+dimension is the sample, and return a norm [B] for each trainable parameter. Gradients of biases and of LayerNorm's
+parameters are vectors, held as a whole [B, p].
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Tags tensors that were allocated before recording began: those of models and optimizers, and all others that a name
-of the script leads to. The allocation of these tensors was not recorded, so blocks without a tag count as untraced."""
+of the script leads to. Allocations from before recording have no events, so blocks without a tag count as untraced."""
 
 from __future__ import annotations
 

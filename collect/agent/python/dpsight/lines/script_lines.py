@@ -434,7 +434,7 @@ def _inner() -> None:
 
 
 def _mark_with_line(k: str) -> None:
-    """Replaces, while lines are followed, the function that sets torch's metadata. Each mark calls it."""
+    """Replaces, while lines are followed, the function that sets torch's metadata after each mark."""
     mine = here
     mine.k, mine.turn = k, lines.turn
     if not mine.line or mine.table.step != lines.step:  # without a line it is unknown which nodes this thread makes

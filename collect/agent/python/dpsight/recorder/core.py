@@ -39,8 +39,8 @@ TAGS = 4  # also the addresses of tensors, which needs CUDA
 _pack = struct.Struct("<IHBBqQQ").pack_into
 _now = time.time_ns
 _ident = threading.get_ident
-# Before a journal is open, mark numbers start above every limit. A thread may take a number then and compare it with
-# the limit only after another thread has opened the journal. An early number must not overwrite the first marks.
+# Before a journal is open, mark numbers start above every limit: a thread that takes a number then, and compares it
+# with the limit only after another thread has opened the journal, must not overwrite the first marks.
 _UNOPENED = 1 << 40
 _LONGEST = 500  # characters of an error that are recorded
 _TAKEN_OUT = "the agent removed it and continues"

@@ -226,8 +226,8 @@ class Thread(threading.local):
 
     def mark_engine(self) -> None:
         """Marks that this thread works for the engine, unless it has in this run. mark_engine is called when the thread
-        is about to make a mark, or its own request has failed. Without this mark its stamps would not count, and the
-        thread could be taken for the training thread."""
+        is about to make a mark, or its own request has failed. Without the mark, the thread's stamps would not count,
+        and it could be taken for the training thread."""
         if self.arrived < runs.latest and private.graph_task() != -1 and _RUN not in self.spans:  # on_engine()
             self.arrives(runs.latest)
 

@@ -55,8 +55,8 @@ class GradientHooks:
         events.update_begins.subscribe(_tag_assigned)
 
     def watch(self, p: Any, owned: bool = True) -> None:
-        """Sets the hook on a parameter on a GPU, at most once. Bare steps get no hook, since there a request has failed
-        and the engine may be at work. owned: whether a model or an optimizer has the parameter."""
+        """Sets the hook on a parameter on a GPU, at most once. Sets no hook in a bare step: after a failed request the
+        engine may be at work. owned: whether a model or an optimizer has the parameter."""
         if recorder.level < MODULES or not p.is_cuda or not p.requires_grad or not p.is_leaf:
             return
         for hook in (hooks_of(p) or {}).values():

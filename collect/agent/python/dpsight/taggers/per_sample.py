@@ -164,8 +164,8 @@ def _sample_set(p: Any) -> None:
 
 @quiet
 def _transform_ran(inputs: Any, gradients_of: Any) -> None:
-    """Tags gradients made under vmap. If vmap uses one tensor for all samples and makes a gradient for each sample,
-    these are per-sample gradients. Only gradients of a model's parameters are tagged."""
+    """Tags gradients made under vmap as per-sample gradients, if vmap uses one tensor for all samples and makes a
+    gradient for each sample. Only gradients of a model's parameters are tagged."""
     out: list[Record] = []
     for p, gradient in zip(inputs, gradients_of, strict=False):
         named = registry.parameter(p)

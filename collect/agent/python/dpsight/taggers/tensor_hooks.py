@@ -1,7 +1,7 @@
-"""Notes the hooks that a script sets on tensors. Some tensors are kept alive only by such a hook. The autograd node
-that has the hook does not reveal it, so hooks are noted when they are set. In bare steps only hooks of leaves are
-noted, since these may outlive the step. For other tensors, the matching hook of an instrumented step shows what the
-hook keeps. tensor_hooks keeps no reference to a hook, only a weak reference to torch's dictionary of hooks."""
+"""Notes the hooks that a script sets on tensors. Some tensors are kept alive only by a hook. The autograd node that has
+the hook does not reveal it, so hooks are noted when they are set. In bare steps only hooks of leaves are noted, since
+leaves may outlive the step. For other tensors, the matching hook of an instrumented step shows what the hook keeps.
+tensor_hooks keeps no reference to a hook, only a weak reference to torch's dictionary of hooks."""
 
 from __future__ import annotations
 
