@@ -11,7 +11,7 @@ import (
 )
 
 // Resolve turns a user's options into the complete parameters of a run. Options are texts, by name (in snake_case, or
-// with dashes). It replaces aliases of methods, and takes the preset's sizes for options that are not given. Every
+// with dashes). Resolve replaces aliases of methods, and takes the preset's sizes for options that are not given. Every
 // value gets its type (int64, float64, bool, string) and must be in its range.
 //
 // An option that does not apply to the chosen model or method (see [Option.Only]) is left out of the result, so that a
