@@ -193,7 +193,7 @@ func TestReadRefusesClaimedRows(t *testing.T) {
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
-		// The limit leaves room for parquet-go's own buffers. Memory for the claimed rows would exceed the limit.
+		// The limit leaves room for parquet-go's own buffers. Memory for 1<<22 rows would exceed the limit.
 		if n := after.TotalAlloc - before.TotalAlloc; n > 256<<20 {
 			t.Errorf("%s: %d bytes were allocated for two rows", c.name, n)
 		}

@@ -4,8 +4,8 @@ memory and a kill loses them.
 
 The drain runs on the main thread, between two lines (Py_AddPendingCall, as signal handlers do), and so not during one
 of that thread's allocations. A drain on another thread may lose events, since torch allocates without the interpreter's
-lock, and a drain takes the events in one call and empties torch's list in another. A drain runs on another thread only if
-the main thread reaches no line (it sleeps or waits for another thread), and only while nothing is allocated."""
+lock, and a drain takes the events in one call and empties torch's list in another. A drain runs on another thread only
+if the main thread reaches no line (it sleeps or waits for another thread), and only while nothing is allocated."""
 
 from __future__ import annotations
 
