@@ -178,7 +178,7 @@ func (r *FailedRequest) ShortOf() int64 {
 	return r.OOM.RequestedBytes - min(r.OOM.LimitBytes-r.Layout.Reserved, r.OOM.DeviceFreeBytes)
 }
 
-// diedOf returns the failed request that ended the run; nil if the run did not run out of memory.
+// diedOf returns the failed request that ended the run; nil if no failed request did.
 func diedOf(in *schemas.Tables) *FailedRequest {
 	if in.Report == nil {
 		return nil
