@@ -75,7 +75,8 @@ type Place struct {
 	File     string           `json:"file,omitempty"`
 	Line     int64            `json:"line,omitempty"` // the line number in the run's code
 	Function string           `json:"function,omitempty"`
-	// BaselineBytes is null if the baseline does not list the place; see [schemas.BaselineExperiment.Places].
+	// BaselineBytes is null if the baseline has no places, and 0 if it has places but not this one; see
+	// [schemas.BaselineExperiment.Places].
 	BaselineBytes *int64 `json:"baseline_bytes"`
 	CurrentBytes  int64  `json:"current_bytes"`
 }
