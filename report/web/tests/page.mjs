@@ -19,9 +19,8 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { chromium } from 'playwright-core'
 import { Pictures } from './pictures.mjs'
-import { audited, axe, go, quiet, watched } from './tab.mjs'
+import { audited, axe, go, launched, quiet, repeated, watched } from './tab.mjs'
 
 const [dpsight, executablePath, examples, out] = process.argv.slice(2, 6).map((path) => resolve(path))
 const [part = 'all', keep] = process.argv.slice(6)
@@ -162,15 +161,15 @@ async function details() {
   }))
 }
 
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
-const pictures = new Pictures(browser, join(here, 'pictures'), keep === 'keep')
+const browsers = [await launched(executablePath)] // new tabs are opened in the last one
+const pictures = new Pictures(browsers[0], join(here, 'pictures'), keep === 'keep')
 /** Of one store pictures are kept, of each view: wide and light, narrow and dark. */
 const keptOf = (of, size, theme) =>
   of.name === 'headline' && `${theme}-${size.width}` in { 'light-1440': 1, 'dark-360': 1 }
 
 /** opened gives a tab that watches: any request, error or message of the console is a failure. */
 async function opened(of, hash, size = desk) {
-  const p = await browser.newPage({ viewport: size })
+  const p = await browsers.at(-1).newPage({ viewport: size })
   watched(p, of.name, (url) => /^(file|data|blob):/.test(url), fail)
   await p.goto(`file://${of.file}#${hash}`)
   await p.waitForSelector('#answer')
@@ -720,8 +719,10 @@ async function main() {
 
 /** attempted says all of what went wrong, and lets the others go on. */
 async function attempted([of, drive]) {
+  const anew = async () => browsers.push(await launched(executablePath))
   try {
-    await drive(await of)
+    const made = await of
+    await repeated(`${drive.name} of ${made.name ?? 'several'}`, () => drive(made), anew)
   } catch (e) {
     fail(`${drive.name || drive}: ${e.stack ?? e}${e.cause ? `\n${e.cause.stack}` : ''}`)
   }
@@ -733,7 +734,7 @@ try {
 } catch (e) {
   failed = e
 } finally {
-  await browser.close()
+  await Promise.all(browsers.map((b) => b.close()))
   rmSync(scratch, { recursive: true, force: true })
 }
 if (failed) fail(`the test itself: ${failed.stack ?? failed}${failed.cause ? `\n${failed.cause.stack}` : ''}`)

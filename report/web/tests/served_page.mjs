@@ -7,8 +7,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } fro
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { URL } from 'node:url'
-import { chromium } from 'playwright-core'
-import { audited, axe, go, quiet, watched } from './tab.mjs'
+import { audited, axe, go, launched, quiet, repeated, watched } from './tab.mjs'
 
 const [dpsight, executablePath, examples, out] = process.argv.slice(2).map((path) => resolve(path))
 const python = process.env.DPSIGHT_TEST_PYTHON
@@ -48,7 +47,7 @@ async function served(...args) {
   return { ...one, address: found(), origin: new URL(found()).origin }
 }
 
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+let browser = await launched(executablePath)
 
 /** entered is a tab that was opened with the address that was printed. */
 async function entered(name, server) {
@@ -155,19 +154,34 @@ async function running(scratch) {
   await beside.ended
 }
 
-const scratch = mkdtempSync(join(tmpdir(), 'dpsight-served-'))
-try {
-  mkdirSync(out, { recursive: true })
-  await same(scratch)
-  if (python && existsSync(python)) await running(scratch)
-  else console.log('DPSIGHT_TEST_PYTHON names no Python: no run was looked at while it was recorded')
-} catch (e) {
-  fail(`${e.stack ?? e}${started.map((one) => `\n${one.child.spawnargs.join(' ')}: ${one.said}`).join('')}`)
-} finally {
-  await browser.close()
-  for (const { child } of started) child.kill('SIGINT')
-  await Promise.all(started.map((one) => one.ended))
-  rmSync(scratch, { recursive: true, force: true })
+/** attempted runs a test with a folder of its own, and ends what the test has started. */
+async function attempted(drive) {
+  const anew = async () => {
+    await browser.close()
+    browser = await launched(executablePath)
+  }
+  const once = async () => {
+    const scratch = mkdtempSync(join(tmpdir(), 'dpsight-served-'))
+    try {
+      await drive(scratch)
+    } finally {
+      for (const { child } of started) child.kill('SIGINT')
+      await Promise.all(started.map((one) => one.ended))
+      rmSync(scratch, { recursive: true, force: true })
+    }
+  }
+  try {
+    await repeated(drive.name, once, anew)
+  } catch (e) {
+    fail(`${e.stack ?? e}${started.map((one) => `\n${one.child.spawnargs.join(' ')}: ${one.said}`).join('')}`)
+  }
+  started.length = 0
 }
+
+mkdirSync(out, { recursive: true })
+await attempted(same)
+if (python && existsSync(python)) await attempted(running)
+else console.log('DPSIGHT_TEST_PYTHON names no Python: no run was looked at while it was recorded')
+await browser.close()
 console.log(failures ? `${failures} failures` : 'the served page holds')
 process.exitCode = failures ? 1 : 0

@@ -2,14 +2,57 @@
 
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { chromium, errors } from 'playwright-core'
 
 export const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-// Nothing is waited for by the clock: this only ends what would never end, on the busiest machine too.
+// No test waits for a fixed time. patience, in ms, only ends what would never end, on the busiest machine too.
 export const patience = 180_000
+const frozen = 60_000 // a tab that has drawn no frame for so many ms will not draw one any more
+
+/** Frozen is the error of a tab that draws no frames or does not answer. Chromium may be the cause, as on a machine that
+ * stood still. If the page is the cause, the tab freezes again when the test is repeated. */
+export class Frozen extends Error {}
+
+/** launched starts Chromium. */
+export const launched = (executablePath) =>
+  chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+
+/** bounded waits for a promise, and throws Frozen if the promise takes longer than a tab that answers can take. */
+async function bounded(what, promise) {
+  let timer
+  const late = new Promise((_, refuse) => {
+    timer = setTimeout(() => refuse(new Frozen(`${what} has not ended after ${(2 * patience) / 1000} s`)), 2 * patience)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** repeated runs a test in a browser, and once more in a new browser if a tab of the first one freezes. */
+export async function repeated(name, run, anew) {
+  try {
+    return await run()
+  } catch (e) {
+    if (!(e instanceof Frozen)) throw e
+    console.log(`${name} is repeated in a new browser: ${e.message}`)
+    await anew()
+    return run()
+  }
+}
 
 /** watched gives a tab's errors, messages and requests to fail, unless a request is allowed. */
 export function watched(p, name, allowed, fail) {
   p.setDefaultTimeout(patience)
+  // Playwright's timeout does not end a script that a tab runs.
+  const evaluate = p.evaluate.bind(p)
+  p.evaluate = (...what) => bounded(`${name} ${p.url()}: a script`, evaluate(...what))
+  const screenshot = p.screenshot.bind(p) // waits for frames too
+  p.screenshot = (how) =>
+    screenshot(how).catch((e) => {
+      throw e instanceof errors.TimeoutError ? new Frozen(e.message, { cause: e }) : e
+    })
   p.on('console', (m) => {
     if (['error', 'warning'].includes(m.type())) fail(`${name} ${p.url()}: the console says ${m.text()}`)
   })
@@ -29,41 +72,60 @@ export async function audited(p, name, fail) {
   }
 }
 
-/** quiet waits until nothing is being read, and nothing has changed in four frames. */
-export async function quiet(p) {
-  await p.evaluate(
-    () =>
-      new Promise((done) => {
-        let calm = 0
-        const watch = new MutationObserver(() => {
-          calm = 0
-        })
-        watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true })
-        const frame = () => {
-          if (document.querySelector('.skel')) calm = 0
-          if (calm++ < 4) requestAnimationFrame(frame)
-          else {
-            watch.disconnect()
-            done()
-          }
-        }
-        requestAnimationFrame(frame)
-      }),
-  )
+/** quiet waits until the tab shows what is wanted, nothing is being read, and nothing has changed in four frames. */
+export async function quiet(p, want = {}) {
+  const restless = await p.evaluate(rested, { want, patience, frozen })
+  if (!restless) return
+  const { frozen: still, ...seen } = restless
+  throw new (still ? Frozen : Error)(`${p.url()} does not come to rest: ${JSON.stringify(seen)}`)
+}
+
+/** rested runs in the tab. rested returns null if the tab comes to rest, and else describes what the tab does instead. */
+function rested({ want, patience, frozen }) {
+  const root = document.documentElement
+  const shows = () =>
+    (!want.view || document.querySelector('[role=tab][aria-selected=true]')?.id === `tab-${want.view}`) &&
+    (!want.theme || root.dataset.theme === want.theme) &&
+    (!want.lang || root.lang.startsWith(want.lang))
+  return new Promise((done) => {
+    const began = performance.now()
+    let calm = 0,
+      frames = 0,
+      drawn = began, // when the last frame was drawn
+      change = ''
+    const watch = new MutationObserver((changes) => {
+      calm = 0
+      const { type, target } = changes.at(-1)
+      change = `${type} of ${(target.outerHTML ?? target.parentElement?.outerHTML ?? '').slice(0, 160)}`
+    })
+    const end = (what) => {
+      clearInterval(timer)
+      watch.disconnect()
+      done(what)
+    }
+    const timer = setInterval(() => {
+      const now = performance.now(),
+        still = now - drawn > frozen
+      if (!still && now - began < patience) return
+      const parts = document.querySelectorAll('.skel').length
+      end({ frozen: still, frames, calm, parts_being_read: parts, shows: shows(), last_change: change })
+    }, 1000)
+    watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true })
+    const frame = () => {
+      frames++
+      drawn = performance.now()
+      if (!shows() || document.querySelector('.skel')) calm = 0
+      if (calm++ < 4) requestAnimationFrame(frame)
+      else end(null)
+    }
+    requestAnimationFrame(frame)
+  })
 }
 
 /** go shows something else in a tab, as a link would. */
 export async function go(p, hash) {
-  const want = Object.fromEntries(new URLSearchParams(hash))
   await p.evaluate((h) => {
     location.hash = h
   }, hash)
-  await p.waitForFunction(
-    ({ view, theme, lang }) =>
-      document.querySelector('[role=tab][aria-selected=true]')?.id === `tab-${view}` &&
-      document.documentElement.dataset.theme === theme &&
-      document.documentElement.lang.startsWith(lang),
-    want,
-  )
-  await quiet(p)
+  await quiet(p, Object.fromEntries(new URLSearchParams(hash)))
 }
