@@ -25,8 +25,8 @@ const (
 // GrowthFacts are the facts of a [Growth] finding. The finding's bytes are what all steps of the series added together.
 type GrowthFacts struct {
 	*growth.Growth
-	// Categories and Modules are the largest parts of the growth: by how much categories grew, and how much of the
-	// blocks made meanwhile belongs to modules.
+	// Categories and Modules are the largest parts of the growth: by how much categories grew, and how much of what was
+	// added belongs to modules.
 	Categories, Modules []NamedBytes
 	// BaseBytes are the bytes that views keep, and ViewBytes the part that the views show. BaseBytes and ViewBytes are
 	// 0 unless most of the growth is kept by views.
@@ -102,11 +102,12 @@ func (x *evidence) growthHere() []Finding {
 	if g == nil {
 		return nil
 	}
-	grows := func(a *schemas.Allocation) bool { return a.AllocSeq > g.First.Event && a.LiveAt(g.Last.Event) }
+	added := x.added(g)
+	grows := func(a *schemas.Allocation) bool { return added[a] > 0 }
 	if memory.AtLeast(x.byException(grows), g.Bytes(), 50) { // memory that an exception keeps is a finding of its own
 		return nil
 	}
-	categories, modules := x.grown(g.First.Event, g.Last.Event)
+	categories, modules := x.grown(g, added)
 	// Libraries make their workspaces once, in the step that first needs them, so workspaces are no part of the
 	// growth per step.
 	bytes, once := g.Bytes(), categories[schemas.Workspace]
@@ -120,7 +121,7 @@ func (x *evidence) growthHere() []Finding {
 	switch kept := facts.KeepsGraphs(); {
 	case kept && g.Unit == growth.EvaluationPass:
 		id = EvaluationGraphs
-	case kept && x.throughGradients(g):
+	case kept && x.throughGradients(g, added):
 		id = GradientGraphs
 	case kept:
 		id = KeptGraphs
@@ -134,32 +135,57 @@ func (x *evidence) growthHere() []Finding {
 	x.of(&f, bytes)
 	f.Facts = facts
 	x.line(&f, func(i int, a *schemas.Allocation) int64 {
-		if !grows(a) {
-			return 0
-		}
 		if now, _ := x.l.Category(i, g.Last.Event); once > 0 && schemas.Categories[now] == schemas.Workspace {
 			return 0
 		}
-		return a.BlockBytes
+		return added[a]
 	})
-	if f.Line != nil { // the line may have replaced memory that the first step held too
+	if f.Line != nil { // the line may have replaced memory that another line requested
 		f.Line.Bytes = min(f.Line.Bytes, bytes)
 	}
 	x.savesKept(&f, g, id == ViewKeepsBase)
 	return []Finding{f}
 }
 
+// added returns how many bytes of each block the growth adds. Memory that the script replaces in each step, such as what
+// a variable holds until the next step, is no growth. So blocks that were freed between the first and the last low count
+// against the new blocks that the same line requested in the same phase and module, the latest ones first.
+func (x *evidence) added(g *growth.Growth) map[*schemas.Allocation]int64 {
+	type origin struct {
+		line, module int64
+		phase        string
+	}
+	freed, out := map[origin]int64{}, map[*schemas.Allocation]int64{}
+	of := func(a *schemas.Allocation) origin { return origin{a.Line, a.Module, a.Phase} }
+	for _, a := range x.l.Allocs {
+		if a.LiveAt(g.First.Event) && !a.LiveAt(g.Last.Event) {
+			freed[of(a)] += a.BlockBytes
+		}
+	}
+	for _, a := range slices.Backward(x.l.Allocs) {
+		if a.AllocSeq <= g.First.Event || !a.LiveAt(g.Last.Event) {
+			continue
+		}
+		replaced := min(a.BlockBytes, freed[of(a)])
+		freed[of(a)] -= replaced
+		if replaced < a.BlockBytes {
+			out[a] = a.BlockBytes - replaced
+		}
+	}
+	return out
+}
+
 // throughGradients reports whether the gradients have a graph (create_graph). throughGradients returns true if backward
 // makes a large part of the growth that is neither gradients of parameters nor gradients that autograd frees as it
 // proceeds.
-func (x *evidence) throughGradients(g *growth.Growth) bool {
+func (x *evidence) throughGradients(g *growth.Growth, added map[*schemas.Allocation]int64) bool {
 	var made int64
 	for i, a := range x.l.Allocs {
-		if a.Phase != schemas.PhaseBackward || a.AllocSeq <= g.First.Event || !a.LiveAt(g.Last.Event) {
+		if a.Phase != schemas.PhaseBackward || added[a] == 0 {
 			continue
 		}
 		if now, _ := x.l.Category(i, g.Last.Event); !slices.Contains(state, schemas.Categories[now]) {
-			made += a.BlockBytes
+			made += added[a]
 		}
 	}
 	return memory.AtLeast(made, g.Bytes(), growthBackwardPercent)
@@ -200,9 +226,10 @@ func (x *evidence) savesKept(f *Finding, g *growth.Growth, copied bool) {
 	f.saves(memory.HighestWithout(changes, nil, all)-memory.HighestWithout(changes, voids, all), AtLeast)
 }
 
-// grown returns by how many bytes each category grew from one event to another, and how much of the blocks made
-// between belongs to each known module.
-func (x *evidence) grown(from, to int64) (categories map[schemas.Category]int64, modules map[string]int64) {
+// grown returns by how many bytes each category grew, and how much of what the growth added belongs to each known module.
+func (x *evidence) grown(g *growth.Growth, added map[*schemas.Allocation]int64) (
+	categories map[schemas.Category]int64, modules map[string]int64) {
+	from, to := g.First.Event, g.Last.Event
 	categories, modules = map[schemas.Category]int64{}, map[string]int64{}
 	add := func(i int, seq, sign int64) {
 		a := x.l.Allocs[i]
@@ -219,9 +246,9 @@ func (x *evidence) grown(from, to int64) (categories map[schemas.Category]int64,
 		}
 		add(i, to, 1)
 		var known memory.ModuleBytes
-		if m, _ := x.modules.Module(x.l, i, to, &known); a.AllocSeq > from && m != nil &&
+		if m, _ := x.modules.Module(x.l, i, to, &known); added[a] > 0 && m != nil &&
 			m != memory.IsSharedByModules {
-			modules[cmp.Or(m.Path, m.Class)] += a.RequestedBytes
+			modules[cmp.Or(m.Path, m.Class)] += min(a.RequestedBytes, added[a])
 		}
 	}
 	return categories, modules

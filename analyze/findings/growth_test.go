@@ -111,6 +111,32 @@ func TestGrowthIsToldApart(t *testing.T) {
 	}
 }
 
+// The line of a growth is the line that requests what is added. Another line may request more in each step and replace
+// what it requested in the step before.
+func TestGrowthIsNotWhatIsReplaced(t *testing.T) {
+	in := fixture.Growing(0, slices.Repeat([]int64{100}, 12)...)
+	in.Lines = []schemas.Line{{Line: 1, File: "train.py", Number: 20}, {Line: 2, File: "train.py", Number: 24}}
+	var last *schemas.Allocation
+	for i := range in.Allocations[1:] {
+		a := &in.Allocations[1+i]
+		if a.RequestedBytes == 100 {
+			a.Line = 2
+			continue
+		}
+		a.Line, a.RequestedBytes, a.BlockBytes = 1, 4000, 4000
+		if last != nil {
+			last.FreeRequestedSeq, in.Owners[last.AllocID-1].EndSeq = a.FreeRequestedSeq, a.FreeRequestedSeq
+		}
+		last = a
+	}
+	last.FreeRequestedSeq, in.Owners[last.AllocID-1].EndSeq = 0, 0
+	in.Report.Devices[0].PeakAllocatedBytes += 2*4000 - 500
+	f := theFinding(t, inspected(in), KeptGraphs)
+	if f == nil || f.Line == nil || f.Line.Line.Number != 24 || f.Line.Bytes != *f.Bytes {
+		t.Fatalf("%+v", f)
+	}
+}
+
 // dpsight reports a rank whose memory grows even if another rank has the highest peak. If several ranks grow alike, one
 // finding is about the rank that grows most.
 func TestGrowthOfARank(t *testing.T) {
