@@ -147,9 +147,9 @@ func (x *evidence) growthHere() []Finding {
 	return []Finding{f}
 }
 
-// added returns how many bytes of each block the growth adds. Memory that the script replaces in each step, such as what
-// a variable holds until the next step, is no growth. So blocks that were freed between the first and the last low count
-// against the new blocks that the same line requested in the same phase and module, the latest ones first.
+// added returns how many bytes of each block the growth adds. Memory that the script replaces in each step, such as
+// what a variable holds until the next step, is no growth. So blocks that were freed between the first and the last low
+// count against the new blocks that the same line requested in the same phase and module, the latest ones first.
 func (x *evidence) added(g *growth.Growth) map[*schemas.Allocation]int64 {
 	type origin struct {
 		line, module int64
@@ -226,7 +226,8 @@ func (x *evidence) savesKept(f *Finding, g *growth.Growth, copied bool) {
 	f.saves(memory.HighestWithout(changes, nil, all)-memory.HighestWithout(changes, voids, all), AtLeast)
 }
 
-// grown returns by how many bytes each category grew, and how much of what the growth added belongs to each known module.
+// grown returns by how many bytes each category grew, and how much of what the growth added belongs to each known
+// module.
 func (x *evidence) grown(g *growth.Growth, added map[*schemas.Allocation]int64) (
 	categories map[schemas.Category]int64, modules map[string]int64) {
 	from, to := g.First.Event, g.Last.Event
