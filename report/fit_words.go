@@ -14,10 +14,15 @@ import (
 // FitFailure returns an error if a search was stopped, or if no value fits with any method on any device.
 func FitFailure(d *predict.FitDocument) error {
 	for i := range d.Cells {
-		if c := &d.Cells[i]; c.Stopped != "" {
-			return schemas.WithHint(fmt.Errorf("the search did not finish: %s on %s: %s", c.Method, c.GPU,
-				c.Stopped), "run the same command again: it continues from here")
+		c := &d.Cells[i]
+		if c.Stopped == "" {
+			continue
 		}
+		hint := "run the same command again: it continues from here"
+		if c.Unanswered {
+			hint = "mend the script, or choose a range of values with which it runs; then run the command again"
+		}
+		return schemas.WithHint(fmt.Errorf("the search did not finish: %s on %s: %s", c.Method, c.GPU, c.Stopped), hint)
 	}
 	if !d.Nothing() {
 		return nil

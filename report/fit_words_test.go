@@ -77,7 +77,7 @@ func TestFitWords(t *testing.T) {
 		{"stopped", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
 			wordsProbe(64, nil, 640, schemas.Indicative)}, Stopped: "interrupted"},
 			nil, "stopped at batch_size 1, which fits: interrupted"},
-		{"stopped at once", predict.FitSearch{Stopped: "it failed"},
+		{"stopped at once", predict.FitSearch{Stopped: "it failed", Unanswered: true},
 			nil, "before any value was known to fit: it failed"},
 		{"a value that cannot be, beside the answer",
 			predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
@@ -122,7 +122,8 @@ func TestFitWords(t *testing.T) {
 		}
 		switch err := FitFailure(&doc); {
 		case c.search.Stopped != "":
-			if err == nil || !strings.HasSuffix(err.Error(), c.search.Stopped) {
+			if err == nil || !strings.HasSuffix(err.Error(), c.search.Stopped) ||
+				strings.Contains(schemas.Hint(err), "mend the script") != c.search.Unanswered {
 				t.Errorf("%s: %v", c.what, err)
 			}
 		case err != nil != (got.Outcome == predict.FitNone):

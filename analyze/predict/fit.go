@@ -42,6 +42,8 @@ type FitSearch struct {
 	Top     bool // the options allow no value above the range's highest
 	Runs    []FitRun
 	Stopped string // why the search ended early; empty if it did not
+	// Unanswered is true if the search ended early since a run ended for a reason other than memory.
+	Unanswered bool
 }
 
 // FitRun is one probe of a search.
@@ -104,6 +106,7 @@ type FitCell struct {
 	// Confidence is the lowest confidence among the runs that decide the result, with its reasons.
 	Confidence *schemas.Confidence `json:"confidence"`
 	Stopped    string              `json:"stopped,omitempty"`
+	Unanswered bool                `json:"-"`
 	Probes     []FitProbe          `json:"probes"` // the tried values, in order
 }
 
@@ -162,7 +165,7 @@ func (d *FitDocument) Nothing() bool {
 
 func fitCell(v Vary, s *FitSearch) FitCell {
 	c := FitCell{Method: s.Method, Profile: s.Profile, GPU: s.GPU, MemoryBytes: s.MemoryBytes, Only: s.Only,
-		Barred: s.Barred, Top: s.Top, Stopped: s.Stopped, Odd: []string{}, Probes: []FitProbe{}}
+		Barred: s.Barred, Top: s.Top, Stopped: s.Stopped, Unanswered: s.Unanswered, Odd: []string{}, Probes: []FitProbe{}}
 	runs := slices.Clone(s.Runs)
 	slices.SortStableFunc(runs, func(a, b FitRun) int { return cmp.Compare(a.Value, b.Value) })
 	var largest, refused *FitRun

@@ -121,7 +121,7 @@ func fitSearch(t *fit.Trail[report.Probe]) predict.FitSearch {
 		done.Runs = append(done.Runs, run)
 	}
 	if t.Stopped != nil {
-		done.Stopped = units.OneLine(t.Stopped.Error())
+		done.Stopped, done.Unanswered = units.OneLine(t.Stopped.Error()), t.Unanswered()
 	}
 	return done
 }

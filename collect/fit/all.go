@@ -15,6 +15,9 @@ type Trail[A Answer] struct {
 	Stopped error // nil if the search ended normally
 }
 
+// Unanswered reports whether the search stopped early since a run ended for a reason other than memory.
+func (t *Trail[A]) Unanswered() bool { return errors.As(t.Stopped, new(*UnansweredError)) }
+
 // All searches every cell, and calls begin for each cell and found for each value with an answer. A failure in one cell
 // does not stop the other cells, but an interruption ends the whole search. If the first cell's search ends with a
 // usage error before any answer, All returns that error.
