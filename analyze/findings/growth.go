@@ -149,14 +149,15 @@ func (x *evidence) growthHere() []Finding {
 
 // added returns how many bytes of each block the growth adds. Memory that the script replaces in each step, such as
 // what a variable holds until the next step, is no growth. So blocks that were freed between the first and the last low
-// count against the new blocks that the same line requested in the same phase and module, the latest ones first.
+// count against the new blocks that the same line requested in the same phase, the latest ones first. Their modules are
+// not compared, since the modules are known in only some of the steps.
 func (x *evidence) added(g *growth.Growth) map[*schemas.Allocation]int64 {
 	type origin struct {
-		line, module int64
-		phase        string
+		line  int64
+		phase string
 	}
 	freed, out := map[origin]int64{}, map[*schemas.Allocation]int64{}
-	of := func(a *schemas.Allocation) origin { return origin{a.Line, a.Module, a.Phase} }
+	of := func(a *schemas.Allocation) origin { return origin{a.Line, a.Phase} }
 	for _, a := range x.l.Allocs {
 		if a.LiveAt(g.First.Event) && !a.LiveAt(g.Last.Event) {
 			freed[of(a)] += a.BlockBytes
