@@ -20,7 +20,7 @@ func FitFailure(d *predict.FitDocument) error {
 		}
 		hint := "run the same command again: it continues from here"
 		if c.Unanswered {
-			hint = "correct the script, or choose a range of values with which it runs; then run the command again"
+			hint = "choose values with which the run succeeds, or correct your script; then run the command again"
 		}
 		return schemas.WithHint(fmt.Errorf("the search did not finish: %s on %s: %s", c.Method, c.GPU, c.Stopped), hint)
 	}

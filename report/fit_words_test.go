@@ -123,7 +123,7 @@ func TestFitWords(t *testing.T) {
 		switch err := FitFailure(&doc); {
 		case c.search.Stopped != "":
 			if err == nil || !strings.HasSuffix(err.Error(), c.search.Stopped) ||
-				strings.Contains(schemas.Hint(err), "correct the script") != c.search.Unanswered {
+				strings.Contains(schemas.Hint(err), "correct your script") != c.search.Unanswered {
 				t.Errorf("%s: %v", c.what, err)
 			}
 		case err != nil != (got.Outcome == predict.FitNone):

@@ -25,8 +25,8 @@ const (
 // GrowthFacts are the facts of a [Growth] finding. The finding's bytes are what all steps of the series added together.
 type GrowthFacts struct {
 	*growth.Growth
-	// Categories and Modules are the largest parts of the growth: by how much categories grew, and how much of what was
-	// added belongs to modules.
+	// Categories says by how much each category grew, and Modules how many of the added bytes belong to each module. Both
+	// have only the largest parts.
 	Categories, Modules []NamedBytes
 	// BaseBytes are the bytes that views keep, and ViewBytes the part that the views show. BaseBytes and ViewBytes are
 	// 0 unless most of the growth is kept by views.
@@ -37,8 +37,8 @@ type GrowthFacts struct {
 	Elsewhere      bool
 }
 
-// KeepsGraphs reports whether more than a quarter of the growth is activations. Only a graph of autograd keeps
-// activations.
+// KeepsGraphs reports whether more than a quarter of the growth of the named categories is activations. Only a graph of
+// autograd keeps activations.
 func (x *GrowthFacts) KeepsGraphs() bool {
 	var all, activations int64
 	for _, p := range x.Categories {
@@ -103,7 +103,7 @@ func (x *evidence) growthHere() []Finding {
 		return nil
 	}
 	added := x.added(g)
-	grows := func(a *schemas.Allocation) bool { return added[a] > 0 }
+	grows := func(a *schemas.Allocation) int64 { return added[a] }
 	if memory.AtLeast(x.byException(grows), g.Bytes(), 50) { // memory that an exception keeps is a finding of its own
 		return nil
 	}
@@ -140,37 +140,41 @@ func (x *evidence) growthHere() []Finding {
 		}
 		return added[a]
 	})
-	if f.Line != nil { // the line may have replaced memory that another line requested
+	if f.Line != nil { // other lines may have freed memory, so this line may add more than the whole growth
 		f.Line.Bytes = min(f.Line.Bytes, bytes)
 	}
 	x.savesKept(&f, g, id == ViewKeepsBase)
 	return []Finding{f}
 }
 
-// added returns how many bytes of each block the growth adds. Memory that the script replaces in each step, such as
-// what a variable holds until the next step, is no growth. So blocks that were freed between the first and the last low
-// count against the new blocks that the same line requested in the same phase, the latest ones first. Their modules are
-// not compared, since the modules are known in only some of the steps.
+// added returns, for each block that the growth adds, how many of its bytes it adds. Memory that the script replaces in
+// each step, such as what a variable holds until the next step, is no growth. So added subtracts the blocks freed between
+// the first and the last low from the new blocks of the same line and phase, the latest ones first. Modules are not
+// compared, since they are known in only some of the steps.
 func (x *evidence) added(g *growth.Growth) map[*schemas.Allocation]int64 {
 	type origin struct {
 		line  int64
 		phase string
 	}
 	freed, out := map[origin]int64{}, map[*schemas.Allocation]int64{}
-	of := func(a *schemas.Allocation) origin { return origin{a.Line, a.Phase} }
 	for _, a := range x.l.Allocs {
 		if a.LiveAt(g.First.Event) && !a.LiveAt(g.Last.Event) {
-			freed[of(a)] += a.BlockBytes
+			freed[origin{a.Line, a.Phase}] += a.BlockBytes
 		}
 	}
 	for _, a := range slices.Backward(x.l.Allocs) {
 		if a.AllocSeq <= g.First.Event || !a.LiveAt(g.Last.Event) {
 			continue
 		}
-		replaced := min(a.BlockBytes, freed[of(a)])
-		freed[of(a)] -= replaced
-		if replaced < a.BlockBytes {
-			out[a] = a.BlockBytes - replaced
+		left := a.BlockBytes
+		// A block from before the recording, or from a gap, has no line, and may have no phase.
+		for _, o := range []origin{{a.Line, a.Phase}, {0, a.Phase}, {}} {
+			replaced := min(left, freed[o])
+			freed[o] -= replaced
+			left -= replaced
+		}
+		if left > 0 {
+			out[a] = left
 		}
 	}
 	return out
@@ -227,8 +231,7 @@ func (x *evidence) savesKept(f *Finding, g *growth.Growth, copied bool) {
 	f.saves(memory.HighestWithout(changes, nil, all)-memory.HighestWithout(changes, voids, all), AtLeast)
 }
 
-// grown returns by how many bytes each category grew, and how much of what the growth added belongs to each known
-// module.
+// grown returns by how many bytes each category grew, and how many of the added bytes belong to each known module.
 func (x *evidence) grown(g *growth.Growth, added map[*schemas.Allocation]int64) (
 	categories map[schemas.Category]int64, modules map[string]int64) {
 	from, to := g.First.Event, g.Last.Event

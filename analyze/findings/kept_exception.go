@@ -91,11 +91,11 @@ func (x *evidence) exceptionOf(a *schemas.Allocation) *memory.Holder {
 	return nil
 }
 
-// byException adds up the wanted blocks that the frames of an exception were found to keep.
-func (x *evidence) byException(want func(a *schemas.Allocation) bool) (bytes int64) {
+// byException adds up the wanted bytes of the blocks that the frames of an exception were found to keep.
+func (x *evidence) byException(wanted func(a *schemas.Allocation) int64) (bytes int64) {
 	for _, a := range x.l.Allocs {
-		if want(a) && x.exceptionOf(a) != nil {
-			bytes += a.BlockBytes
+		if x.exceptionOf(a) != nil {
+			bytes += wanted(a)
 		}
 	}
 	return bytes

@@ -21,12 +21,12 @@ func (x *evidence) keptViews() []Finding {
 	if x.grows != nil {
 		return nil
 	}
-	at := func(a *schemas.Allocation) bool {
-		if !a.LiveAt(x.d.At.Event) {
-			return false
-		}
+	at := func(a *schemas.Allocation) int64 {
 		h := x.holders.Of(a)
-		return h != nil && h.Since <= x.d.At.Event && h.ViewBytes < h.StorageBytes
+		if !a.LiveAt(x.d.At.Event) || h == nil || h.Since > x.d.At.Event || h.ViewBytes >= h.StorageBytes {
+			return 0
+		}
+		return a.BlockBytes
 	}
 	facts := ViewFacts{}
 	facts.BaseBytes, facts.ViewBytes = x.views(at)
@@ -38,7 +38,8 @@ func (x *evidence) keptViews() []Finding {
 	x.of(&f, hidden)
 	var voids []memory.Void
 	x.line(&f, func(_ int, a *schemas.Allocation) int64 {
-		if !at(a) {
+		bytes := at(a)
+		if bytes == 0 {
 			return 0
 		}
 		facts.Blocks++
@@ -48,19 +49,20 @@ func (x *evidence) keptViews() []Finding {
 		}
 		// Before the search that found the view, another holder may have kept the whole block.
 		voids = append(voids, memory.Void{From: x.holders.Of(a).Since, To: end, Bytes: a.BlockBytes - x.viewed(a)})
-		return a.BlockBytes
+		return bytes
 	})
 	f.Facts = facts
 	x.savesWithout(&f, voids, []memory.Span{{From: -1, To: 1 << 62}}, AtLeast)
 	return []Finding{f}
 }
 
-// views adds up the wanted blocks that only partial views keep, and what these views show.
-func (x *evidence) views(want func(a *schemas.Allocation) bool) (base, view int64) {
+// views adds up the wanted bytes of the blocks that only partial views keep, and how many of them these views show.
+func (x *evidence) views(wanted func(a *schemas.Allocation) int64) (base, view int64) {
 	for _, a := range x.l.Allocs {
-		if want(a) && x.viewed(a) > 0 {
-			base += a.BlockBytes
-			view += x.viewed(a)
+		if shown := x.viewed(a); shown > 0 {
+			bytes := wanted(a)
+			base += bytes
+			view += min(bytes, shown)
 		}
 	}
 	return base, view

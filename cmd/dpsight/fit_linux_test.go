@@ -139,7 +139,7 @@ func TestFitThatFindsNothing(t *testing.T) {
 	r, doc = searched(t, store, "--fit", "100MiB", "--vary", "n=20..20", "--", interpreter, script, "{n}", "20")
 	if r.code != exitFailed || doc.Cells[0].Outcome != predict.FitUnset || doc.Cells[0].Largest != nil ||
 		!strings.Contains(r.stderr, "n 20 ended for another reason than memory: failed: ValueError: that many are "+
-			"not known") {
+			"not known") || !strings.Contains(r.stderr, "correct your script") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }

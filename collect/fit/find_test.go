@@ -238,7 +238,8 @@ func TestFindStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.Find(context.Background(), &cells[0], func(Found[answer]) {}); err == nil ||
-			err.Error() != "n 13 ended for another reason than memory: it fell over" {
+			err.Error() != "n 13 ended for another reason than memory: it fell over" ||
+			!(&Trail[answer]{Stopped: err}).Unanswered() {
 			t.Errorf("%v", err)
 		}
 	}
@@ -250,7 +251,7 @@ func TestFindStops(t *testing.T) {
 		cells, _ := s.Cells()
 		found := 0
 		err := s.Find(context.Background(), &cells[0], func(f Found[answer]) { found += map[bool]int{false: 1}[f.Kept] })
-		if !errors.Is(err, ErrInterrupted) || found != want {
+		if !errors.Is(err, ErrInterrupted) || found != want || (&Trail[answer]{Stopped: err}).Unanswered() {
 			t.Errorf("%v, and %d values have an answer, want %d", err, found, want)
 		}
 	}

@@ -20,7 +20,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Pictures } from './pictures.mjs'
-import { audited, axe, go, launched, quiet, repeated, watched } from './tab.mjs'
+import { audited, axe, bounded, go, launched, quiet, repeated, watched, whole } from './tab.mjs'
 
 const [dpsight, executablePath, examples, out] = process.argv.slice(2, 6).map((path) => resolve(path))
 const [part = 'all', keep] = process.argv.slice(6)
@@ -161,15 +161,16 @@ async function details() {
   }))
 }
 
-const browsers = [await launched(executablePath)] // new tabs are opened in the last one
-const pictures = new Pictures(browsers[0], join(here, 'pictures'), keep === 'keep')
+// New tabs open in the last browser. Each entry is a promise.
+const browsers = [launched(executablePath)]
+const pictures = new Pictures(await browsers[0], join(here, 'pictures'), keep === 'keep')
 /** Of one store pictures are kept, of each view: wide and light, narrow and dark. */
 const keptOf = (of, size, theme) =>
   of.name === 'headline' && `${theme}-${size.width}` in { 'light-1440': 1, 'dark-360': 1 }
 
 /** opened gives a tab that watches: any request, error or message of the console is a failure. */
 async function opened(of, hash, size = desk) {
-  const p = await browsers.at(-1).newPage({ viewport: size })
+  const p = await (await browsers.at(-1)).newPage({ viewport: size })
   watched(p, of.name, (url) => /^(file|data|blob):/.test(url), fail)
   await p.goto(`file://${of.file}#${hash}`)
   await p.waitForSelector('#answer')
@@ -717,14 +718,27 @@ async function main() {
   )
 }
 
-/** attempted says all of what went wrong, and lets the others go on. */
+/** attempted runs a test, repeats it if a tab freezes, and reports what went wrong. The other tests go on. */
 async function attempted([of, drive]) {
-  const anew = async () => browsers.push(await launched(executablePath))
+  const name = drive.name || String(drive)
   try {
     const made = await of
-    await repeated(`${drive.name} of ${made.name ?? 'several'}`, () => drive(made), anew)
+    let used
+    const run = () => {
+      used = browsers.length
+      return bounded(name, drive(made), whole)
+    }
+    // Tests that freeze together share a new browser.
+    const relaunch = async () => {
+      if (browsers.length === used) {
+        browsers.push(launched(executablePath))
+        pictures.reopen(await browsers.at(-1))
+      }
+      await browsers.at(-1)
+    }
+    await repeated(`${name} of ${made.name ?? 'several'}`, run, relaunch)
   } catch (e) {
-    fail(`${drive.name || drive}: ${e.stack ?? e}${e.cause ? `\n${e.cause.stack}` : ''}`)
+    fail(`${name}: ${e.stack ?? e}${e.cause ? `\n${e.cause.stack}` : ''}`)
   }
 }
 
@@ -734,7 +748,7 @@ try {
 } catch (e) {
   failed = e
 } finally {
-  await Promise.all(browsers.map((b) => b.close()))
+  await Promise.all(browsers.map(async (b) => (await b).close()))
   rmSync(scratch, { recursive: true, force: true })
 }
 if (failed) fail(`the test itself: ${failed.stack ?? failed}${failed.cause ? `\n${failed.cause.stack}` : ''}`)

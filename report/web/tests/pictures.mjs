@@ -16,8 +16,13 @@ export class Pictures {
     this.keeps = keeps
     this.compared = 0
     this.otherLetters = 0
-    this.page = browser.newPage()
+    this.reopen(browser)
     if (keeps) mkdirSync(folder, { recursive: true })
+  }
+
+  /** reopen compares pictures in a tab of this browser from now on. */
+  reopen(browser) {
+    this.page = browser.newPage()
   }
 
   /** hold gives what a picture differs in from the kept one, or nothing. */

@@ -7,7 +7,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } fro
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { URL } from 'node:url'
-import { audited, axe, go, launched, quiet, repeated, watched } from './tab.mjs'
+import { audited, axe, bounded, go, launched, quiet, repeated, watched, whole } from './tab.mjs'
 
 const [dpsight, executablePath, examples, out] = process.argv.slice(2).map((path) => resolve(path))
 const python = process.env.DPSIGHT_TEST_PYTHON
@@ -154,16 +154,17 @@ async function running(scratch) {
   await beside.ended
 }
 
-/** attempted runs a test with a folder of its own, and ends what the test has started. */
+/** attempted runs a test in a folder of its own, and ends the processes that it started. If a tab freezes, attempted
+ * repeats the test. */
 async function attempted(drive) {
-  const anew = async () => {
+  const relaunch = async () => {
     await browser.close()
     browser = await launched(executablePath)
   }
   const once = async () => {
     const scratch = mkdtempSync(join(tmpdir(), 'dpsight-served-'))
     try {
-      await drive(scratch)
+      await bounded(drive.name, drive(scratch), whole)
     } finally {
       for (const { child } of started) child.kill('SIGINT')
       await Promise.all(started.map((one) => one.ended))
@@ -171,7 +172,7 @@ async function attempted(drive) {
     }
   }
   try {
-    await repeated(drive.name, once, anew)
+    await repeated(drive.name, once, relaunch)
   } catch (e) {
     fail(`${e.stack ?? e}${started.map((one) => `\n${one.child.spawnargs.join(' ')}: ${one.said}`).join('')}`)
   }

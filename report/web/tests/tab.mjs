@@ -7,21 +7,25 @@ import { chromium, errors } from 'playwright-core'
 export const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 // No test waits for a fixed time. patience, in ms, only ends what would never end, on the busiest machine too.
 export const patience = 180_000
-const frozen = 60_000 // a tab that has drawn no frame for so many ms will not draw one any more
+export const whole = 5 * patience // for a whole test
+const stillFor = 60 // seconds without a frame, by the tab's own timer, after which a tab counts as frozen
 
 /** Frozen is the error of a tab that draws no frames or does not answer. Chromium may be the cause, as on a machine that
  * stood still. If the page is the cause, the tab freezes again when the test is repeated. */
-export class Frozen extends Error {}
+export class Frozen extends Error {
+  name = 'Frozen'
+}
 
 /** launched starts Chromium. */
 export const launched = (executablePath) =>
   chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
 
-/** bounded waits for a promise, and throws Frozen if the promise takes longer than a tab that answers can take. */
-async function bounded(what, promise) {
+/** bounded waits for a promise, and throws Frozen if it takes longer than a limit in ms. By default the limit is twice
+ * the patience, since the script that waits for a quiet tab may take the patience once. */
+export async function bounded(what, promise, limit = 2 * patience) {
   let timer
-  const late = new Promise((_, refuse) => {
-    timer = setTimeout(() => refuse(new Frozen(`${what} has not ended after ${(2 * patience) / 1000} s`)), 2 * patience)
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Frozen(`${what} has not ended after ${limit / 1000} s`)), limit)
   })
   try {
     return await Promise.race([promise, late])
@@ -30,14 +34,15 @@ async function bounded(what, promise) {
   }
 }
 
-/** repeated runs a test in a browser, and once more in a new browser if a tab of the first one freezes. */
-export async function repeated(name, run, anew) {
+/** repeated runs a test. If a tab freezes, or something is waited for in vain, repeated starts a new browser and runs the
+ * test once more. */
+export async function repeated(name, run, relaunch) {
   try {
     return await run()
   } catch (e) {
-    if (!(e instanceof Frozen)) throw e
+    if (!(e instanceof Frozen || e instanceof errors.TimeoutError)) throw e
     console.log(`${name} is repeated in a new browser: ${e.message}`)
-    await anew()
+    await relaunch()
     return run()
   }
 }
@@ -48,11 +53,6 @@ export function watched(p, name, allowed, fail) {
   // Playwright's timeout does not end a script that a tab runs.
   const evaluate = p.evaluate.bind(p)
   p.evaluate = (...what) => bounded(`${name} ${p.url()}: a script`, evaluate(...what))
-  const screenshot = p.screenshot.bind(p) // waits for frames too
-  p.screenshot = (how) =>
-    screenshot(how).catch((e) => {
-      throw e instanceof errors.TimeoutError ? new Frozen(e.message, { cause: e }) : e
-    })
   p.on('console', (m) => {
     if (['error', 'warning'].includes(m.type())) fail(`${name} ${p.url()}: the console says ${m.text()}`)
   })
@@ -74,24 +74,26 @@ export async function audited(p, name, fail) {
 
 /** quiet waits until the tab shows what is wanted, nothing is being read, and nothing has changed in four frames. */
 export async function quiet(p, want = {}) {
-  const restless = await p.evaluate(rested, { want, patience, frozen })
+  const restless = await p.evaluate(rested, { want, most: patience / 1000, stillFor })
   if (!restless) return
-  const { frozen: still, ...seen } = restless
-  throw new (still ? Frozen : Error)(`${p.url()} does not come to rest: ${JSON.stringify(seen)}`)
+  const { frozen, ...seen } = restless
+  const what = `${p.url()} ${frozen ? 'draws no frames' : 'does not come to rest'}: ${JSON.stringify(seen)}`
+  throw frozen ? new Frozen(what) : new Error(what)
 }
 
-/** rested runs in the tab. rested returns null if the tab comes to rest, and else describes what the tab does instead. */
-function rested({ want, patience, frozen }) {
+/** rested runs in the tab. rested returns null if the tab comes to rest, and else describes what the tab does instead.
+ * Seconds are counted by a timer, which stands still if the whole machine does. */
+function rested({ want, most, stillFor }) {
   const root = document.documentElement
   const shows = () =>
     (!want.view || document.querySelector('[role=tab][aria-selected=true]')?.id === `tab-${want.view}`) &&
     (!want.theme || root.dataset.theme === want.theme) &&
     (!want.lang || root.lang.startsWith(want.lang))
   return new Promise((done) => {
-    const began = performance.now()
     let calm = 0,
       frames = 0,
-      drawn = began, // when the last frame was drawn
+      seconds = 0,
+      still = 0, // seconds since the last frame
       change = ''
     const watch = new MutationObserver((changes) => {
       calm = 0
@@ -104,16 +106,17 @@ function rested({ want, patience, frozen }) {
       done(what)
     }
     const timer = setInterval(() => {
-      const now = performance.now(),
-        still = now - drawn > frozen
-      if (!still && now - began < patience) return
+      seconds++
+      still++
+      const frozen = still >= stillFor
+      if (!frozen && seconds < most) return
       const parts = document.querySelectorAll('.skel').length
-      end({ frozen: still, frames, calm, parts_being_read: parts, shows: shows(), last_change: change })
+      end({ frozen, frames, calm, parts_being_read: parts, shows: shows(), last_change: change })
     }, 1000)
     watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true })
     const frame = () => {
       frames++
-      drawn = performance.now()
+      still = 0
       if (!shows() || document.querySelector('.skel')) calm = 0
       if (calm++ < 4) requestAnimationFrame(frame)
       else end(null)
