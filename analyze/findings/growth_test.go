@@ -111,8 +111,8 @@ func TestGrowthIsToldApart(t *testing.T) {
 	}
 }
 
-// The line of a growth is the line whose memory accumulates. Another line may request more in each step, and replace what
-// it requested in the step before.
+// The line of a growth is the line whose memory accumulates. Another line may request more in each step, and replace
+// what it requested in the step before.
 func TestGrowthIsNotWhatIsReplaced(t *testing.T) {
 	const replaces, keeps = 20, 24
 	for _, c := range []struct {
