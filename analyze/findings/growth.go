@@ -147,10 +147,10 @@ func (x *evidence) growthHere() []Finding {
 	return []Finding{f}
 }
 
-// added returns, for each block that the growth adds, how many of its bytes it adds. Memory that the script replaces in
-// each step, such as what a variable holds until the next step, is no growth. So added subtracts the blocks freed between
-// the first and the last low from the new blocks of the same line and phase, the latest ones first. Modules are not
-// compared, since they are known in only some of the steps.
+// added returns, for each block that the growth adds, how many of its bytes are added. Memory that the script replaces
+// in each step, such as what a variable holds until the next step, is no growth. So added subtracts the blocks freed
+// between the first and the last low from the new blocks of the same line and phase, the latest ones first. Modules are
+// not compared, since they are known in only some of the steps.
 func (x *evidence) added(g *growth.Growth) map[*schemas.Allocation]int64 {
 	type origin struct {
 		line  int64
