@@ -106,7 +106,7 @@ type FitCell struct {
 	// Confidence is the lowest confidence among the runs that decide the result, with its reasons.
 	Confidence *schemas.Confidence `json:"confidence"`
 	Stopped    string              `json:"stopped,omitempty"`
-	Unanswered bool                `json:"-"` // as in FitSearch
+	Unanswered bool                `json:"-"`      // as in FitSearch
 	Probes     []FitProbe          `json:"probes"` // the tried values, in order
 }
 
